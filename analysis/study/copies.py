@@ -71,14 +71,21 @@ def described(notebook) -> None:
                 output.setdefault("metadata", {}).setdefault("image/png", {})["alt"] = text
 
 
-def linked(notebook, name: str, order: Sequence[str]):
-    """The notebook between two cells that link to the previous one in `order`, the index and the next one."""
+def linked(notebook, name: str, order: Sequence[str], cpu_seconds: float):
+    """The notebook between two cells that link to the previous one in `order`, the index and the next one.
+
+    The first cell says what the run cost.
+    """
     if name in order:
         place = order.index(name)
         before = [f"[← {other}]({other}.ipynb)" for other in order[max(place - 1, 0) : place]]
         after = [f"[{other} →]({other}.ipynb)" for other in order[place + 1 : place + 2]]
         text = " · ".join([*before, "[index](../README.md)", *after])
-        above, below = (nbformat.v4.new_markdown_cell(text, id=cell_id) for cell_id in LINKS)
+        texts = f"{text} · this run took {cpu_seconds:.0f} CPU seconds", text
+        above, below = (
+            nbformat.v4.new_markdown_cell(words, id=cell_id)
+            for words, cell_id in zip(texts, LINKS, strict=True)
+        )
         notebook.cells = [above, *notebook.cells, below]
     return notebook
 

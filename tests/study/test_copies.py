@@ -57,9 +57,11 @@ ORDER = ["01_first-mrpc", "02_second", "99_last"]
      ("99_last", ["02_second.ipynb", "../README.md"])],
 )  # fmt: skip
 def test_links_to_the_neighbours(name: str, links: list[str]):
-    for cell in linked(nbformat.v4.new_notebook(), name, ORDER).cells:  # above and below
+    cells = linked(nbformat.v4.new_notebook(), name, ORDER, 12.3).cells
+    for cell in cells:  # above and below
         assert re.findall(r"\]\((.*?)\)", cell.source) == links
-    assert not linked(nbformat.v4.new_notebook(), name, []).cells  # outside of the profile
+    assert cells[0].source.endswith("this run took 12 CPU seconds")
+    assert not linked(nbformat.v4.new_notebook(), name, [], 0).cells  # outside of the profile
 
 
 def test_prose_is_rewritten_and_nothing_else(study: Study, monkeypatch):
