@@ -73,8 +73,9 @@ print(f"applicability {applicability}, productivity {productivity:.3f}, coverage
 # %% [markdown]
 # ## Which words and pairs of words are productive? (F1)
 #
-# The same for every word and every pair of adjacent words. Intervals are 95 % bootstrap intervals over points; they are drawn for
-# "not" and for frequent pairs whose interval lies above chance. The diamond is "not" in Table 2 of the paper, which is about ARCT.
+# The same for every word and every pair of adjacent words. "not" and the most frequent pairs whose 95 % bootstrap interval lies above
+# chance have their interval and, to the right, their names in order of productivity. The diamond is "not" in Table 2 of the paper,
+# which is about ARCT.
 
 # %%
 table = cues.cue_table(splits, applicable_minimum, resamples, seed)

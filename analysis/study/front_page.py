@@ -1,6 +1,5 @@
 """The results in README and docs/claims.md: numbers, verdicts, and the claims with definitions."""
 
-import json
 import math
 import os
 import re
@@ -19,6 +18,7 @@ from analysis.statistics.effects import AUC
 from analysis.statistics.roles import COUNTS, ROLES, role_counts
 from analysis.study.folders import Folders
 from analysis.study.profiles import parameters
+from analysis.study.provenance import files_of, records_of
 from analysis.study.results import Results
 from analysis.synthesis.regression import ALL_ROLES, WITHOUT
 
@@ -121,9 +121,7 @@ def _matching_numbers(results: Results) -> dict[str, str]:
     answers = answers[answers["trained"].eq(True) & answers["compared"].ne(True)]
     means = answers.groupby(["task", "edit"])[["fall", "share"]].mean()
     return {
-        f"{task}_{name}": format(means[column].get((task, edit)), form)
-        if (task, edit) in means.index
-        else "–"
+        f"{task}_{name}": number_text(means[column].get((task, edit)), form)
         for task in pair_tasks
         for name, (column, edit, form) in edits.items()
     }
@@ -133,39 +131,34 @@ def _untrained_blocks(results: Results) -> dict[str, str]:
     """How many heads of an encoder with random weights the published rule calls block."""
     controls = results.claims("controls").reindex(columns=["control", "role", "published"])
     rows = controls[(controls["control"] == "random weights") & (controls["role"] == "block")]
-    return {"block_untrained": f"{rows['published'].iloc[0]:.0f}" if len(rows) else "–"}
+    return {"block_untrained": number_text(next(iter(rows["published"]), None))}
 
 
 def _explained(results: Results) -> dict[str, str]:
     """The variance of ablation effects that role scores explain without the matching heads, and shuffled scores."""
-    slopes = results.claims("synthesis_regression").reindex(
-        columns=["response", "variant", "term", "share", "share_shuffled"]
-    )
-    rows = slopes[
-        (slopes["response"] == AUC) & (slopes["variant"] == WITHOUT) & (slopes["term"] == ALL_ROLES)
-    ]
-    shares = rows[["share", "share_shuffled"]].iloc[0] if len(rows) else pd.Series(dtype=float)
-    return {name: f"{shares[name]:.0%}" if name in shares else "–" for name in ("share", "share_shuffled")}
+    columns = ["response", "variant", "term", "share", "share_shuffled"]
+    slopes = results.claims("synthesis_regression").reindex(columns=columns)
+    is_row = (slopes[columns[:3]] == [AUC, WITHOUT, ALL_ROLES]).all(axis=1)
+    return {name: number_text(next(iter(slopes.loc[is_row, name]), None), ".0%") for name in columns[3:]}
 
 
 def _costs() -> dict[str, str]:
     """How long the committed runs take on two cores: minutes of offline and hours of glue-minilm."""
-    minutes = {}
+    seconds = {}
     for profile in ("offline", "glue-minilm"):
-        records = [json.loads(path.read_text()) for path in Folders(profile).provenance.glob("*.json")]
-        minutes[profile] = sum(record.get("cpu_seconds", math.nan) for record in records) / 2 / 60
-    texts = {
-        "offline_minutes": f"{minutes['offline']:.0f}",
-        "glue_hours": f"{minutes['glue-minilm'] / 60:.1f}",
+        records = records_of(files_of(Folders(profile).folder)).values()
+        seconds[profile] = sum(record.get("cpu_seconds", math.nan) for record in records) / 2
+    return {
+        "offline_minutes": number_text(seconds["offline"] / 60, ".0f"),
+        "glue_hours": number_text(seconds["glue-minilm"] / 3600, ".1f"),
     }
-    return {name: "–" if text == "nan" else text for name, text in texts.items()}
 
 
-def number_text(value: float) -> str:
-    """A count with separators, another number with two decimals, or a dash for a missing one."""
+def number_text(value: float | None, form: str = "") -> str:
+    """A number in a format, else a count with separators or two decimals; a dash for a missing one."""
     if pd.isna(value):
         return "–"
-    return f"{value:,.0f}" if float(value).is_integer() else f"{value:.2f}"
+    return format(value, form or (",.0f" if float(value).is_integer() else ".2f"))
 
 
 def filled(text: str, values: Mapping[str, str], name: str) -> str:

@@ -71,12 +71,7 @@ def _load(pipeline: str):
 
     try:
         return spacy.load(pipeline, exclude=["ner", "lemmatizer"])
-    except (
-        OSError,
-        ValueError,
-        ImportError,
-        TypeError,
-    ) as error:  # TypeError: a name begins with a full stop
+    except Exception as error:  # of any type: the name may be that of a package of another kind
         raise InputError(
             f"the spaCy pipeline {pipeline!r} cannot be loaded: install it (python -m spacy download "
             f"{Path(pipeline).name}) or name a pipeline folder"

@@ -6,8 +6,8 @@ from analysis.texts.examples import Example, as_sequences, clusters, shared_exam
 def test_examples_that_share_a_text_form_a_cluster():
     """Directly, through a third, on either side, whatever the case."""
     texts = [("a", "b"), ("c", "d"), ("B", "c"), ("e", None), ("f", "e"), ("g", "h")]
-    found = clusters([Example(str(i), *pair) for i, pair in enumerate(texts)])
-    assert found == list("000335")
+    names = clusters([Example(str(i), *pair) for i, pair in enumerate(texts)])
+    assert names == list("000335")
 
 
 def test_choices_are_sequences_with_the_shared_text_before_each():

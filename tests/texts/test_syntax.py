@@ -176,13 +176,13 @@ def test_the_cache_tells_texts_and_pipelines_of_one_name_and_version_apart(tmp_p
         return dict.fromkeys(texts, Parse([], []))
 
     monkeypatch.setattr(pipelines, "_parse_texts", record)
-    one, other = pipeline(tmp_path / "one"), pipeline(tmp_path / "other", "sentencizer")
-    copied = Path(shutil.copytree(one, tmp_path / "copy"))
-    for path in (one, other, copied, one):
+    first, other = pipeline(tmp_path / "first"), pipeline(tmp_path / "other", "sentencizer")
+    copied = Path(shutil.copytree(first, tmp_path / "copy"))
+    for path in (first, other, copied, first):
         parse(SPACY_EXAMPLES, path, tmp_path / "cache")
-    parse(SPACY_EXAMPLES[::-1], one, tmp_path / "cache")
-    parse(SPACY_EXAMPLES[:1], one, tmp_path / "cache")
-    assert parsed == [("one", 3), ("other", 3), ("one", 1)]
+    parse(SPACY_EXAMPLES[::-1], first, tmp_path / "cache")
+    parse(SPACY_EXAMPLES[:1], first, tmp_path / "cache")
+    assert parsed == [("first", 3), ("other", 3), ("first", 1)]
 
 
 def test_tags_of_conllu_words_and_of_those_within_a_multiword(path: Path):

@@ -111,10 +111,10 @@ def test_samples_nest_and_draw_every_row_equally_often() -> None:
     examples = [Example(str(row), "text") for row in range(10)]
     counts = Counter()
     for seed in range(2000):
-        drawn = sample(examples, 3, seed)
-        counts.update(example.id for example in drawn)
+        smaller = sample(examples, 3, seed)
+        counts.update(example.id for example in smaller)
         larger = sample(examples, 5, seed)
-        assert drawn == [example for example in examples if example in drawn and example in larger]
+        assert smaller == [example for example in examples if example in smaller and example in larger]
     # 2000 samples of 3 out of 10: 600 per row, standard deviation sqrt(2000 * .3 * .7) = 20.5
     assert all(abs(counts[str(row)] - 600) < 5 * 20.5 for row in range(10))
 

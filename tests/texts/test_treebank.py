@@ -117,13 +117,13 @@ def test_bundled_documents_stand_in(tmp_path: Path):
 
 
 def test_files_and_folders(tmp_path: Path, monkeypatch):
-    one, two = (
+    first, second = (
         write(tmp_path, "# newdoc id = " + name + "\n" + conllu(CATS, CATS), f"{name}.conllu")
         for name in "ab"
     )
     monkeypatch.setenv("TREES", str(tmp_path))
-    files = conllu_files(["$TREES", str(one)], tmp_path, 2, "dev", 0)
-    assert files == [one, two, one]
-    trees = read_trees([one, two])
+    files = conllu_files(["$TREES", str(first)], tmp_path, 2, "dev", 0)
+    assert files == [first, second, first]
+    trees = read_trees([first, second])
     assert trees.words["sentence"].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
-    assert [text.name for text in read_chains([one, two]).documents] == ["a", "b"]
+    assert [text.name for text in read_chains([first, second]).documents] == ["a", "b"]

@@ -30,7 +30,7 @@ def label_points(
     for point in points.sort_values(y, ascending=False).to_dict("records"):
         above = [level for across, level in places if abs(across - point[x]) < width]
         places.append((point[x], min([point[y], *(level - height for level in above)])))
-        offset = {"xytext": (4, 0), "textcoords": "offset points", "fontsize": 7, "va": "center"}
+        offset = {"xytext": (4, 0), "textcoords": "offset points", "fontsize": 6.5, "va": "center"}
         axes.annotate(point[label], places[-1], **offset)
 
 
@@ -47,12 +47,11 @@ def cue_panels(cues: pd.DataFrame, published: pd.DataFrame) -> Figure:
             plotted = rows[rows["order"] == order]
             axes.plot(plotted["coverage"], plotted["productivity"], mark, color=colour, ms=3.5, label=kind)
         pairs = rows[(rows["order"] == 2) & (rows["low"] > CHANCE)].nlargest(4, "applicability")
-        labels = pairs.assign(coverage=1.15 * pairs["coverage"].max())  # in one column, right of the points
+        labels = pairs.assign(coverage=1.05 * pairs["coverage"].max())  # in one column, right of the points
         label_points(axes, labels, "coverage", "productivity", "cue", 1, 0.07)
         (cue,) = rows[rows["cue"] == NOT].to_dict("records")
-        axes.annotate(
-            NOT, (cue["coverage"], cue["high"]), (0, 3), textcoords="offset points", ha="center", fontsize=7
-        )
+        above = {"xytext": (0, 3), "textcoords": "offset points", "fontsize": 6.5}
+        axes.annotate(NOT, (cue["coverage"], cue["high"]), **above)
         named = pd.concat([pairs, rows[rows["cue"] == NOT]])
         axes.vlines(named["coverage"], named["low"], named["high"], color="0.5", linewidth=0.9, zorder=0)
         axes.axhline(CHANCE, **DASHED, label="chance")
