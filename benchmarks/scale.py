@@ -24,7 +24,6 @@ from analysis.files import write_text  # noqa: E402
 from analysis.scale.loop import BANK, Settings  # noqa: E402
 from analysis.statistics.moments import FIELDS  # noqa: E402
 from analysis.statistics.roles import PUBLISHED_ROLES  # noqa: E402
-from analysis.study.front_page import filled  # noqa: E402
 from benchmarks.timing import RESULTS  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "scale.md"
@@ -240,7 +239,8 @@ def _run(options: argparse.Namespace) -> None:
         raise InputError(f"{RESULTS / 'extraction-cpu.json'} is missing: run benchmarks/extraction.py first")
     text = section(cpu, load("extraction-cuda"), options.cpu_price, options.gpu_price)
     document = DOCUMENT.read_text(encoding="utf-8")
-    write_text(DOCUMENT, filled(document, {"cost": text}, DOCUMENT.name))
+    before, after = document.split("<!-- cost -->")[0], document.split("<!-- /cost -->")[1]
+    write_text(DOCUMENT, f"{before}<!-- cost -->\n{text.strip()}\n<!-- /cost -->{after}")
     print(text)
 
 
