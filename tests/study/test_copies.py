@@ -77,8 +77,8 @@ def test_prose_is_rewritten_and_nothing_else(study: Study, monkeypatch):
     refresh("quick")
     copy, before = nbformat.read(path, as_version=4), nbformat.reads(executed.decode(), as_version=4)
     prose = [cell.source for cell in copy.cells if cell.cell_type == "markdown"]
-    links = before.cells[-1].source
-    assert prose == [links, "# A notebook", "## Three", "The end", links]
+    above, below = before.cells[0].source, before.cells[-1].source
+    assert prose == [above, "# A notebook", "## Three", "The end", below]
     code, code_before = ([c for c in each.cells if c.cell_type == "code"] for each in (copy, before))
     assert [(c.source, c.outputs) for c in code] == [(c.source, c.outputs) for c in code_before]
     refreshed = path.read_bytes()
