@@ -15,7 +15,7 @@ from analysis.statistics.judge import NOT_APPLICABLE
 from analysis.statistics.resampling import Clusters, bca_interval, counted
 from analysis.statistics.significance import DEFAULT_RULE, Rule, published_labels, quiet, resampled_test
 
-REACH = 10  # offsets on either side
+OFFSETS = range(-10, 11)  # tokens from the row to the column
 SAME = 1e-6  # masses count as equal if they differ by less
 TARGETS = {"[CLS]": "cls", "[SEP]": "sep"}
 
@@ -65,13 +65,12 @@ def survival_table(scores: Mapping[str, xr.DataArray], rule: Rule = DEFAULT_RULE
         for name, assigned in labels_on.items():
             row = {"role": role, "map": name, "n": int(np.isfinite(by_map[name]).all(axis=1).sum())}
             if row["n"] > 1:
-                heads, agreement = assigned.sum(axis=1), np.full(len(assigned), np.nan)
-                if name != ATTENTION:
-                    agreement = kappa(labels_on[ATTENTION], assigned)
+                heads, agreement = assigned.sum(axis=1), kappa(labels_on[ATTENTION], assigned)
+                if name == ATTENTION or np.isnan(agreement[0]):
+                    agreement = np.full(len(assigned), np.nan)  # no interval without a kappa
                 row |= {"heads": heads[0], "kappa": agreement[0]}
                 row["heads_low"], row["heads_high"] = percentile_interval(heads)
-                without = np.isnan(agreement[0])  # no interval without a kappa
-                row["low"], row["high"] = percentile_interval(np.where(without, np.nan, agreement))
+                row["low"], row["high"] = percentile_interval(agreement)
             rows.append(row)
     columns = [*SURVIVAL, "heads_low", "heads_high", "n"]
     return pd.DataFrame(rows).reindex(columns=columns).astype({"heads": "Int64"})
@@ -114,29 +113,22 @@ def _verdict(attention: Bool[np.ndarray, "layer head"], attribution: Bool[np.nda
     return LOST if attention.any() else ABSENT
 
 
-def offset_profiles(stores: Mapping[str, MapStore], reach: int = REACH) -> pd.DataFrame:
+def offset_profiles(stores: Mapping[str, MapStore]) -> pd.DataFrame:
     """Mean mass at every offset over rows that have such a token, heads and sequences: map, layer, offset, mass."""
     parts = []
     for name, store in stores.items():
-        by_sequence = [at_offsets(store.maps[layout.id].cpu().numpy(), reach) for layout in store.sequences]
+        by_sequence = [_at_offsets(store.maps[layout.id].cpu().numpy()) for layout in store.sequences]
         mass = np.nanmean(np.array(by_sequence), axis=(0, 2))  # layer, offset
-        table = pd.DataFrame(mass).rename_axis("layer").reset_index()
-        table = table.melt("layer", var_name="offset", value_name="mass")
-        parts.append(table.assign(map=name, offset=table["offset"].astype(int) - reach))
+        table = pd.DataFrame(mass, columns=OFFSETS).rename_axis("layer").reset_index()
+        parts.append(table.melt("layer", var_name="offset", value_name="mass").assign(map=name))
     return pd.concat(parts, ignore_index=True)[["map", "layer", "offset", "mass"]]
 
 
-def at_offsets(
-    maps: Float[np.ndarray, "*head token token"], reach: int = REACH
-) -> Float[np.ndarray, "*head offset"]:
-    """Mean of every diagonal from -`reach` to `reach`; NaN beyond the sequence."""
-    tokens = maps.shape[-1]
-    means = [
-        np.diagonal(maps, offset, -2, -1).mean(-1)
-        if abs(offset) < tokens
-        else np.full(maps.shape[:-2], np.nan)
-        for offset in range(-reach, reach + 1)
-    ]
+def _at_offsets(maps: Float[np.ndarray, "layer head token token"]) -> Float[np.ndarray, "layer head offset"]:
+    """Mean of every diagonal of OFFSETS; NaN beyond the sequence."""
+    beyond = np.full(maps.shape[:-2], np.nan)
+    inside = range(1 - maps.shape[-1], maps.shape[-1])
+    means = [np.diagonal(maps, offset, -2, -1).mean(-1) if offset in inside else beyond for offset in OFFSETS]
     return np.stack(means, axis=-1)
 
 
