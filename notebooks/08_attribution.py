@@ -86,16 +86,16 @@ sources = {name: name for name in (ATTENTION, EFFECTIVE, EFFECTIVE_SUM)}
 banks, controls = maps.scored(model, long_sample, relations, sources, (EFFECTIVE, EFFECTIVE_SUM), max_tokens)
 scores = {name: compose(bank) for name, bank in banks.items()}
 sinks = roles.sink_table(scores, resamples, seed)
-tested = {name: (scores[name], compose(control)) for name, control in controls.items()}
+scores_and_controls = {name: (scores[name], compose(control)) for name, control in controls.items()}
 for name in controls:
     results.save_scores(banks[name].assign_attrs(attributes), task, run, maps=name)
 
 # %%
 width = model.model.config.hidden_size // model.heads  # entries of a value vector
-longer = {name: array.isel(sequence=(array.tokens > width).values) for name, array in scores.items()}
+long_scores = {name: array.isel(sequence=(array.tokens > width).values) for name, array in scores.items()}
 print(
     f"{len(long_sample)} sequences of {banks[ATTENTION].tokens.mean().item():.0f} tokens on average, "
-    f"{longer[ATTENTION].sizes['sequence']} of them of more than {width} tokens"
+    f"{long_scores[ATTENTION].sizes['sequence']} of them of more than {width} tokens"
 )
 
 # %% [markdown]
@@ -116,7 +116,7 @@ sources |= {EFFECTIVE: EFFECTIVE, EFFECTIVE_SUM: EFFECTIVE_SUM}
 banks, controls = maps.scored(model, short_sample, relations, sources, (LOCAL, GLOBAL), max_tokens)
 
 # %%
-tested |= {name: (compose(banks[name]), compose(control)) for name, control in controls.items()}
+scores_and_controls |= {name: (compose(banks[name]), compose(control)) for name, control in controls.items()}
 for name in controls:
     results.save_scores(banks[name].assign_attrs(attributes), task, run, maps=name)
 print(
@@ -130,7 +130,7 @@ print(
 
 # %%
 rule = Rule(tau, alpha, minimum, resamples, seed)
-for name, (map_scores, control_scores) in tested.items():
+for name, (map_scores, control_scores) in scores_and_controls.items():
     results.save_table(controlled_table(map_scores, control_scores, rule), f"roles-{name}-{part}")
 
 # %% [markdown]
@@ -151,12 +151,12 @@ tables = {"pascual_discrepancy": discrepancy.discrepancy_table(rows, resamples, 
 
 # %%
 scores = {name: maps.with_patterns(bank) for name, bank in banks.items()}
-composed = {name: compose(bank) for name, bank in banks.items()}
+role_scores = {name: compose(bank) for name, bank in banks.items()}
 tables |= {
     "pascual_patterns": roles.pattern_table(scores),
     "pascual_persistence": roles.persistence_table(scores, rule),
-    "pascual_survival": roles.survival_table(composed, rule),
-    "pascual_effective": roles.survival_table(longer, rule),
+    "pascual_survival": roles.survival_table(role_scores, rule),
+    "pascual_effective": roles.survival_table(long_scores, rule),
     "pascual_offsets": roles.offset_profiles(map_stores),
 }
 for name, table in tables.items():
