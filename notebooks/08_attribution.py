@@ -87,10 +87,10 @@ sinks = roles.sink_table(scores, resamples, seed)
 
 # %%
 width = model.model.config.hidden_size // model.heads  # entries of a value vector
-longer = {name: array.isel(sequence=(array.tokens > width).values) for name, array in scores.items()}
+long_scores = {name: array.isel(sequence=(array.tokens > width).values) for name, array in scores.items()}
 print(
     f"{len(long_sample)} sequences of {scores[ATTENTION].tokens.mean().item():.0f} tokens on average, "
-    f"{longer[ATTENTION].sizes['sequence']} of them of more than {width} tokens"
+    f"{long_scores[ATTENTION].sizes['sequence']} of them of more than {width} tokens"
 )
 
 # %% [markdown]
@@ -152,8 +152,8 @@ scores = {name: maps.with_patterns(bank) for name, bank in banks.items()}
 tables |= {
     "pascual_patterns": roles.pattern_table(scores),
     "pascual_persistence": roles.persistence_table(scores, rule),
-    "pascual_survival": roles.survival_table(composed, rule),
-    "pascual_effective": roles.survival_table(longer, rule),
+    "pascual_survival": roles.survival_table(role_scores, rule),
+    "pascual_effective": roles.survival_table(long_scores, rule),
     "pascual_offsets": roles.offset_profiles(map_stores),
 }
 for name, table in tables.items():
@@ -169,8 +169,8 @@ survival.pivot(index="role", columns="map", values="heads").reindex(survival["ro
 
 # %% [markdown]
 # *Try it.* Set `probes = 1`: the notebook takes a fraction of the time, and single entries of the maps get noisier, but the scores of
-# heads hardly move, since they are means over tokens and sequences. Pass `"pre_ln"` as the third argument of `attribution`: the
-# derivative then starts before the layer norm of the embeddings, which changes how much each token weighs, above all `[CLS]`.
+# heads hardly move, since they are means over tokens and sequences. Set `pieces = 16`: sequences are shorter, the run is faster, and fewer
+# sequences show a relation, so that some roles have no label.
 #
-# *How far to trust it.* A label rests on the few dozen short sequences that derivatives allow, so that a corrected label is harder
-# to get here than in 03_test_all. The estimator is validated against exact derivatives at the end of 08_pascual.
+# *How far to trust it.* A label rests on the few dozen short sequences that derivatives allow. The estimator is validated against
+# exact derivatives at the end of 08_pascual.

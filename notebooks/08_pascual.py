@@ -114,19 +114,19 @@ heads = {
 examples = load_examples("toy-mrpc", split="dev", n=60, seed=seed)
 width = model.model.config.hidden_size // model.heads  # entries of a value vector
 lengths = np.array([len(sequence) for sequence in layout.layouts(model.tokenizer, examples, model.positions)])
-beyond = lengths - width  # tokens more than a value vector has entries
-suitable = np.flatnonzero((beyond >= 2) & (beyond <= 8))
+surplus = lengths - width  # tokens more than a value vector has entries
+suitable = np.flatnonzero((surplus >= 2) & (surplus <= 8))
 example = examples[suitable[0] if len(suitable) else lengths.argmax()]
 
 # %%
-of_example = {
+map_sources = {
     ATTENTION: ATTENTION,
     EFFECTIVE: EFFECTIVE,
     LOCAL: sources.local_attribution(shown_probes, seed),
     GLOBAL: sources.attribution(shown_probes, seed),
 }
 readings = {
-    name: read_attention(model, example, model.positions, maps=source) for name, source in of_example.items()
+    name: read_attention(model, example, model.positions, maps=source) for name, source in map_sources.items()
 }
 tokens = readings[ATTENTION][0].tokens
 example_maps = {name: values for name, (_, values) in readings.items()}
@@ -157,8 +157,10 @@ print(
 results.save_figure(drawing.discrepancy_panels(tables["discrepancy"]), "pascual-F2-discrepancy")
 
 # %%
-apart = tables["discrepancy"]
-by_layer = apart[apart["head"].isna() & (apart["pair"] == measures.WHOLE) & (apart["tokens"] == "all")]
+divergences = tables["discrepancy"]
+by_layer = divergences[
+    divergences["head"].isna() & (divergences["pair"] == measures.WHOLE) & (divergences["tokens"] == "all")
+]
 means = by_layer.groupby(["measure", "layer"])["value"].mean()
 bits, share = means[measures.JSD], means[measures.SHARE].loc[1:]
 finding(
@@ -170,7 +172,7 @@ finding(
 # The same for every head, mean over tasks and states:
 
 # %%
-by_head = apart.dropna(subset="head").groupby(["measure", "tokens", "layer", "head"])["value"].mean()
+by_head = divergences.dropna(subset="head").groupby(["measure", "tokens", "layer", "head"])["value"].mean()
 scales = {"pearson": {"cmap": "vlag", "vmin": -1, "vmax": 1}}
 scales[measures.JSD] = {"cmap": "mako_r", "vmin": 0, "vmax": by_head[measures.JSD].max()}
 figure, grid = plt.subplots(2, 2, figsize=(theme.DOUBLE, 3.4), sharex=True, sharey=True, layout="constrained")
@@ -184,10 +186,10 @@ figure.supylabel("layer (0-based, layer 0 at the bottom)")
 results.save_figure(figure, "pascual-F3-heads")
 
 # %%
-low = by_head["pearson"] < 0.5
+weak = by_head["pearson"] < 0.5
 finding(
-    f"The rows of attention and attribution correlate by less than 0.5 in {low['all'].sum()} of {len(low['all'])} heads, and in "
-    f"{low['text'].sum()} if special tokens are left out."
+    f"The rows of attention and attribution correlate by less than 0.5 in {weak['all'].sum()} of {len(weak['all'])} heads, and in "
+    f"{weak['text'].sum()} if special tokens are left out."
 )
 
 # %% [markdown]
@@ -200,11 +202,11 @@ finding(
 
 # %%
 patterns = tables["patterns"]
-five = {"offset_-1": "previous token", "offset_+1": "next token"}
-five |= {role: role for role in ("local", "delimiter", "syntactic")}
+titles = {"offset_-1": "previous token", "offset_+1": "next token"}
+titles |= {role: role for role in ("local", "delimiter", "syntactic")}
 best = patterns.groupby(["pattern", *run, "layer"])[[ATTENTION, LOCAL, GLOBAL]].max()
 figure, grid = theme.panels(5, 5, 1.9, theme.LAYER, "highest mean score of a head\n(1 = uniform)")
-for axes, (pattern, title) in zip(grid, five.items(), strict=True):
+for axes, (pattern, title) in zip(grid, titles.items(), strict=True):
     for name in best:
         (colour, mark, label), lines = drawing.MAPS[name], best.loc[pattern, name].unstack("layer")
         axes.plot(lines.columns, lines.T, color=colour, linewidth=0.5, alpha=0.4)
@@ -229,7 +231,7 @@ finding(
 
 # %%
 figure, grid = theme.panels(5, 5, 1.9, "score on attention", "mean score on attribution\n(1 = uniform)")
-for axes, (pattern, title) in zip(grid, five.items(), strict=True):
+for axes, (pattern, title) in zip(grid, titles.items(), strict=True):
     rows = patterns[patterns["pattern"] == pattern]
     across, upwards = (rows[name].clip(lower=0.02) for name in (ATTENTION, GLOBAL))
     marks = axes.scatter(across, upwards, c=rows["layer"], cmap="mako_r", s=5, linewidth=0, vmin=-1)
@@ -267,10 +269,10 @@ figure.colorbar(mesh, ax=grid, label="mean mass\n(square-root scale)", pad=0.02)
 results.save_figure(figure, "pascual-F6-offsets")
 
 # %%
-near = mass.unstack("offset").loc[:, -2:2].sum(axis=1).groupby("map").mean()
+near_mass = mass.unstack("offset").loc[:, -2:2].sum(axis=1).groupby("map").mean()
 finding(
-    f"Tokens within two positions have {near[ATTENTION]:.0%} of the mass of attention, {near[LOCAL]:.0%} of local attribution and "
-    f"{near[GLOBAL]:.0%} of attribution (means over layers)."
+    f"Tokens within two positions have {near_mass[ATTENTION]:.0%} of the mass of attention, {near_mass[LOCAL]:.0%} of local attribution and "
+    f"{near_mass[GLOBAL]:.0%} of attribution (means over layers)."
 )
 
 # %% [markdown]
@@ -281,23 +283,23 @@ finding(
 # sentences is scored by the head that the other half chooses.
 
 # %%
-bundled = {"folder": results.cache / "dependencies", "n": dependency_documents, "seed": seed}
-words = read_trees(conllu_files(dependency_files, split="dev", **bundled)).words
+documents = {"folder": results.cache / "dependencies", "n": dependency_documents, "seed": seed}
+words = read_trees(conllu_files(dependency_files, split="dev", **documents)).words
 sentences = dependencies.short_sentences(model, words, dependency_pieces, dependency_sentences, seed)
 derivatives = attribution.attributions(probes, seed)
-attached = {
+attachments = {
     ATTENTION: attachment.attach(model, sentences),
     GLOBAL: attachment.attach(model, sentences, budget=1, maps=derivatives),
 }
-relations = dependencies.dependency_survival(attached, dependency_minimum, resamples, seed)
+relations = dependencies.dependency_survival(attachments, dependency_minimum, resamples, seed)
 results.save_table(relations, "pascual_dependencies")
 results.save_figure(drawing.accuracy_by_relation(relations), "pascual-F7-dependencies")
 
 # %%
-single = relations[~relations["relation"].str.contains(r"^all|\+")]  # without pooled relations
+single_relations = relations[~relations["relation"].str.contains(r"^all|\+")]  # without pooled relations
 finding(
-    f"The best head on attention is less accurate on attribution in {(single['change_high'] < 0).sum()} of {len(single)} relations, "
-    f"and more accurate in {(single['change_low'] > 0).sum()} (95 % interval of the change without 0)."
+    f"The best head on attention is less accurate on attribution in {(single_relations['change_high'] < 0).sum()} of {len(single_relations)} relations, "
+    f"and more accurate in {(single_relations['change_low'] > 0).sum()} (95% interval of the change without 0)."
 )
 
 # %% [markdown]
@@ -325,10 +327,10 @@ delimiters = tables["effective"].query("role in ['delimiter', 'cls', 'sep']")
 delimiters.pivot(index=[*run, "role"], columns="map", values="heads")
 
 # %%
-whole = tables["sinks"].query("layer.isna() and target == '[CLS]'").groupby("map")["mass"].mean()
+cls_mass = tables["sinks"].query("layer.isna() and target == '[CLS]'").groupby("map")["mass"].mean()
 finding(
-    f"[CLS] has a mean mass of {whole[ATTENTION]:.3f} in attention, {whole[EFFECTIVE]:.3f} in effective attention, and "
-    f"{whole[EFFECTIVE_SUM]:.3f} where rows keep their sums."
+    f"[CLS] has a mean mass of {cls_mass[ATTENTION]:.3f} in attention, {cls_mass[EFFECTIVE]:.3f} in effective attention, and "
+    f"{cls_mass[EFFECTIVE_SUM]:.3f} where rows keep their sums."
 )
 
 # %% [markdown]
@@ -349,9 +351,9 @@ finding(
 # embeddings before their layer norm. Means over layers:
 
 # %%
-short = load_examples("toy-sst-2", split="dev", n=60, seed=seed)
-short = maps.short_examples(model, short, validated_pieces, validated, seed)
-sequences = layout.layouts(model.tokenizer, short, model.positions)
+short_examples = load_examples("toy-sst-2", split="dev", n=60, seed=seed)
+short_examples = maps.short_examples(model, short_examples, validated_pieces, validated, seed)
+sequences = layout.layouts(model.tokenizer, short_examples, model.positions)
 counts = sorted({*validated_probes, probes} - {None})
 validation = discrepancy.validation_table(model, sequences, counts, seed)
 results.save_table(validation, "pascual_validation")
@@ -366,7 +368,7 @@ finding(
 )
 
 # %% [markdown]
-# *Try it.* Write `suitable = np.flatnonzero(beyond <= 0)` in the second cell of F1: on a sequence no longer than a value vector, the
+# *Try it.* Write `suitable = np.flatnonzero(surplus <= 0)` in the second cell of F1: on a sequence no longer than a value vector, the
 # panels of effective attention equal those of attention. Set `probes = 1`: heads get less accurate on attribution in F7, since one
 # noisy entry can win a row; the other figures rest on the maps of 08_attribution and stay. Set `tau = 2` in both notebooks:
 # patterns have heads in at least as many layers, on both maps.

@@ -40,9 +40,9 @@ from analysis.study.results import Results
 
 style()
 results = Results(profile)
-planted = (planted_productivity, planted_coverage)
+cue_strength = (planted_productivity, planted_coverage)
 splits = {
-    split: arguments.load_arguments(argument_source, split, argument_n, seed, *planted)
+    split: arguments.load_arguments(argument_source, split, argument_n, seed, *cue_strength)
     for split in arguments.SPLITS
 }
 counts = ", ".join(f"{len(points):,} {split}" for split, points in splits.items())
@@ -80,14 +80,14 @@ print(f"applicability {applicability}, productivity {productivity:.3f}, coverage
 # %%
 table = cues.cue_table(splits, applicable_minimum, resamples, seed)
 results.save_table(table, "niven_cues")
-expanded = table[table["rule"] == "expanded"]
-results.save_figure(drawing.cue_panels(expanded, accuracy.published("cues")), "niven-F1-cues")
+expanded_cues = table[table["rule"] == "expanded"]
+results.save_figure(drawing.cue_panels(expanded_cues, accuracy.published("cues")), "niven-F1-cues")
 
 # %%
-rows = expanded[expanded["cue"] == "not"].set_index("split")
+rows = expanded_cues[expanded_cues["cue"] == "not"].set_index("split")
 finding(
     f'One warrant alone has "not" in {rows.loc["all", "coverage"]:.0%} of the points; it is the right one in '
-    f"{rows.loc['train', 'productivity']:.1%} of these in train and in {rows.loc['test', 'productivity']:.1%} in test (chance: 50 %)."
+    f"{rows.loc['train', 'productivity']:.1%} of these in train and in {rows.loc['test', 'productivity']:.1%} in test (chance: 50%)."
 )
 
 # %% [markdown]
@@ -104,10 +104,10 @@ rules = table[table["cue"] == "not"].merge(
 rules.drop(columns=["cue", "order"]).style.format(precision=3).hide()
 
 # %%
-pooled = rules[rules["split"] == "all"]
+all_splits = rules[rules["split"] == "all"]
 finding(
-    f'Over all splits, "not" has a productivity of {pooled["productivity"].min():.3f} to {pooled["productivity"].max():.3f} by the four '
-    f"rules, and a coverage of {pooled['coverage'].min():.2f} to {pooled['coverage'].max():.2f}."
+    f'Over all splits, "not" has a productivity of {all_splits["productivity"].min():.3f} to {all_splits["productivity"].max():.3f} by the four '
+    f"rules, and a coverage of {all_splits['coverage'].min():.2f} to {all_splits['coverage'].max():.2f}."
 )
 
 # %% [markdown]
@@ -144,8 +144,8 @@ points = sources.pivot(index="source", columns="split", values="n")[[*splits]]
 points.assign(claims=pd.Series(negation.claim_sources(splits)))
 
 # %%
-doubled = {split: negation.adversarial(points) for split, points in splits.items()}
-productivities = cues.cue_table(doubled, applicable_minimum, resamples, seed)["productivity"].dropna()
+adversarial = {split: negation.adversarial(points) for split, points in splits.items()}
+productivities = cues.cue_table(adversarial, applicable_minimum, resamples, seed)["productivity"].dropna()
 finding(
     f"On the adversarial set, the productivity of {len(productivities)} cues differs from one half by at most "
     f"{(productivities - 0.5).abs().max():.3f}."

@@ -75,9 +75,9 @@ style()
 results = Results(profile)
 model = load_encoder(encoder, device)
 results.record_weights(encoder, model.digest)
-planted = (planted_productivity, planted_coverage)
+cue_strength = (planted_productivity, planted_coverage)
 splits = {
-    split: arguments.load_arguments(argument_source, split, argument_n, seed, *planted)
+    split: arguments.load_arguments(argument_source, split, argument_n, seed, *cue_strength)
     for split in arguments.SPLITS
 }
 sets = runs.training_sets(splits)
@@ -126,14 +126,14 @@ Markdown(
 table, summary = accuracy.accuracy_table(answers), accuracy.summary_table(answers)
 results.save_table(table, "niven_accuracy")
 results.save_table(summary, "niven_summary")
-fitted = accuracy.evidence(answers)
-means = accuracy.summary_table(fitted)
-published = accuracy.published("results")
-results.save_figure(drawing.accuracy_panels(table, means, published), "niven-F2-accuracy")
+fitting_answers = accuracy.evidence(answers)
+means = accuracy.summary_table(fitting_answers)
+published_means = accuracy.published("results")
+results.save_figure(drawing.accuracy_panels(table, means, published_means), "niven-F2-accuracy")
 
 # %%
-once = table[table["tested_on"] == "original"]
-original = once[once["trained_on"] == "original"]
+on_original = table[table["tested_on"] == "original"]
+original = on_original[on_original["trained_on"] == "original"]
 full = original[original["setup"] == "full"].groupby("model")["accuracy"].mean()
 encoder_mean, bag_mean = full.reindex([arguments.ENCODER, arguments.BAG])
 finding(
@@ -145,11 +145,13 @@ finding(
 # How many runs fit, and our means compared with those of the paper:
 
 # %%
-counts = once.groupby(["model", "setup", "trained_on"], sort=False)["fitted"].agg(runs="size", fitted="sum")
+counts = on_original.groupby(["model", "setup", "trained_on"], sort=False)["fitted"].agg(
+    runs="size", fitted="sum"
+)
 counts.assign(not_fitted=counts["runs"] - counts["fitted"])
 
 # %%
-comparison = accuracy.beside_published(summary, published)
+comparison = accuracy.beside_published(summary, published_means)
 results.save_table(comparison, "niven_published")
 columns = ["model", "setup", "trained_on", "published_mean", "published_max", "mean", "max"]
 comparison[columns].style.format(precision=3, na_rep="–").hide()
@@ -160,13 +162,13 @@ comparison[columns].style.format(precision=3, na_rep="–").hide()
 # Differences of set-ups on the same points, in the runs that fit:
 
 # %%
-differences = accuracy.difference_table(fitted)
+differences = accuracy.difference_table(fitting_answers)
 results.save_table(differences, "niven_differences")
 differences.style.format(precision=3).hide()
 
 # %%
-apart = (differences["low"] > 0) | (differences["high"] < 0)
-finding(f"The interval excludes 0 in {apart.sum()} of {len(differences)} comparisons of two set-ups.")
+differs = (differences["low"] > 0) | (differences["high"] < 0)
+finding(f"The interval excludes 0 in {differs.sum()} of {len(differences)} comparisons of two set-ups.")
 
 # %% [markdown]
 # ## Does the claim matter? The two halves of the adversarial set (F3)
@@ -185,7 +187,7 @@ halves = halves[(halves["model"] == arguments.ENCODER) & (halves["setup"] == "fu
 halves = halves.groupby("half")["accuracy"].mean().reindex(["original", "adversarial"])
 finding(
     f"Trained on the original arguments with the full input, the encoder is right in {halves['original']:.1%} of the originals and "
-    f"{halves['adversarial']:.1%} of their copies (mean of all runs; together 100 % on the line)."
+    f"{halves['adversarial']:.1%} of their copies (mean of all runs; together 100% on the line)."
 )
 
 # %% [markdown]

@@ -67,40 +67,34 @@ def cue_panels(cues: pd.DataFrame, published: pd.DataFrame) -> Figure:
 
 def accuracy_panels(runs: pd.DataFrame, means: pd.DataFrame, published: pd.DataFrame) -> Figure:
     """Test accuracy of every run by set-up, a panel per model and training set; means are of the runs that fit."""
-    own = (runs["tested_on"] == runs["trained_on"]) & (runs["half"] == ALL)
-    means = means[(means["tested_on"] == means["trained_on"]) & (means["half"] == ALL)]
-    published = published.replace({"BERT-large": ENCODER})
-    panels = runs[own].groupby(["trained_on", "model"], sort=False)
+    runs, means = (
+        table[(table["tested_on"] == table["trained_on"]) & (table["half"] == ALL)] for table in (runs, means)
+    )
+    panels = runs.groupby(["trained_on", "model"], sort=False)
     widths = panels["setup"].nunique().to_list()
     figure, grid = rows_of_axes(len(panels), len(panels), 2.5, sharey=True, width_ratios=widths)
-    for axes, ((trained_on, model), rows) in zip(grid, panels, strict=True):
+    published = published.replace({"BERT-large": ENCODER})
+    for axes, (key, rows) in zip(grid, panels, strict=True):
         setups = [*rows["setup"].unique()]
-        look = {
-            "hue": "fitted",
-            "hue_order": [True, False],
-            "palette": [BLUE, "0.7"],
-            "dodge": True,
-            "size": 3,
-        }
-        sns.stripplot(rows, x="setup", y="accuracy", order=setups, legend=False, ax=axes, **look)
-        for table, mark, label in (
-            (means, MEAN, "mean of runs that fit"),
-            (published, DIAMOND, "mean in the paper"),
-        ):
-            values = table[(table["trained_on"] == trained_on) & (table["model"] == model)]
-            values = values.set_index("setup").reindex(setups)
-            axes.plot(range(len(setups)), values["mean"], **mark, label=label)
-            if "low" in values:
-                axes.vlines(range(len(setups)), values["low"], values["high"], color=BLACK, linewidth=1)
+        look = {"hue": "fitted", "hue_order": [True, False], "palette": [BLUE, "0.7"], "size": 3}
+        sns.stripplot(rows, x="setup", y="accuracy", order=setups, dodge=True, legend=False, ax=axes, **look)
+        fitting, paper = (_by_setup(table, *key).reindex(setups) for table in (means, published))
+        axes.plot(range(len(setups)), fitting["mean"], **MEAN, label="mean of runs that fit")
+        axes.vlines(range(len(setups)), fitting["low"], fitting["high"], color=BLACK, linewidth=1)
+        axes.plot(range(len(setups)), paper["mean"], **DIAMOND, label="mean in the paper")
         axes.plot([], [], "o", color=BLUE, markersize=3, label="run that fits")
         axes.plot([], [], "o", color="0.7", markersize=3, label="run that does not fit")
         axes.axhline(CHANCE, **DASHED, label="chance")
-        axes.set_title(f"{model}\n{trained_on}", fontsize=7.5)
+        axes.set_title("\n".join(reversed(key)), fontsize=7.5)
         axes.set(xlabel="", ylabel="", xlim=(-0.6, len(setups) - 0.4))
     grid[0].set_ylabel("test accuracy (proportion)")
     figure.legend(*grid[0].get_legend_handles_labels(), ncols=5, loc="outside upper center")
     figure.supxlabel("input: full, warrants alone (W), with the reason (RW), with the claim (CW)", fontsize=8)
     return figure
+
+
+def _by_setup(table: pd.DataFrame, trained_on: str, model: str) -> pd.DataFrame:
+    return table[(table["trained_on"] == trained_on) & (table["model"] == model)].set_index("setup")
 
 
 def halves_panels(runs: pd.DataFrame) -> Figure:
@@ -111,18 +105,10 @@ def halves_panels(runs: pd.DataFrame) -> Figure:
     halves = halves.sort_values("trained_on", ascending=False)
     models = [name for name in MODELS if name in halves["model"].values]
     setups = [name for name in SETUPS if name in halves["setup"].values]
-    look = {"hue_order": models, "style_order": setups, "palette": MODELS}
     grid = sns.relplot(
-        halves,
-        x="original",
-        y="adversarial",
-        col="trained_on",
-        hue="model",
-        style="setup",
-        height=3,
-        s=35,
-        **look,
-    )
+        halves, x="original", y="adversarial", col="trained_on", hue="model", hue_order=models, palette=MODELS,
+        style="setup", style_order=setups, height=3, s=35,
+    )  # fmt: skip
     for axes in grid.axes.flat:
         axes.axline((0.5, 0.5), slope=-1, **DASHED)
         axes.text(

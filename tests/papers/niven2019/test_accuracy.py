@@ -21,33 +21,33 @@ from analysis.statistics.claims import claim_table
 
 TEST = load_arguments("bundled", "test", 40, 0, 0.75, 0.5)
 DOUBLED = adversarial(TEST)
-SIGNS, RIGHT = follows_cue(DOUBLED), np.array([each.label for each in DOUBLED])
+SIGNS, RIGHT = follows_cue(DOUBLED), np.array([argument.label for argument in DOUBLED])
 # The warrant with "not", the first where neither or both have it.
 FOLLOWER = np.select([SIGNS > 0, SIGNS < 0], [RIGHT, 1 - RIGHT], 0)
 MIRROR = np.tile(RIGHT[:40], 2)  # blind to the claim: all originals right, all copies wrong
 SHARE = (FOLLOWER == RIGHT)[:40].mean()
 
 
-def made(runs: list[tuple[str, str, str, int, np.ndarray]], unfit: tuple[int, ...] = ()) -> xr.Dataset:
-    """Answers of runs: model, setup, trained_on, seed and the warrant that is taken at each point."""
+def answers_of(runs: list[tuple[str, str, str, int, np.ndarray]], unfit: tuple[int, ...] = ()) -> xr.Dataset:
+    """Answers of runs: model, setup, trained_on, seed and the warrant that it takes at each point."""
     names = ("model", "setup", "trained_on", "seed")
     fitted = np.array([place not in unfit for place in range(len(runs))])
     return xr.Dataset(
         {
-            "logits": (("run", "point", "warrant"), np.stack([np.eye(2)[taken] for *_, taken in runs])),
+            "logits": (("run", "point", "warrant"), np.stack([np.eye(2)[choice] for *_, choice in runs])),
             "train_accuracy": ("run", np.where(fitted, 0.95, 0.79)),
             "fitted": ("run", fitted),
         },
         {
             **{name: ("run", [run[place] for run in runs]) for place, name in enumerate(names)},
-            "point": [each.id for each in DOUBLED],
+            "point": [argument.id for argument in DOUBLED],
             "half": ("point", ["original"] * 40 + ["adversarial"] * 40),
             "label": ("point", RIGHT),
         },
     )
 
 
-ANSWERS = made(
+ANSWERS = answers_of(
     [
         ("encoder", "full", "original", 0, RIGHT),
         ("encoder", "full", "original", 1, FOLLOWER),
@@ -72,22 +72,22 @@ def test_accuracy_of_a_run_on_every_test_set():
 
 
 def test_equal_logits_count_half():
-    answers = made([("encoder", "W", "original", 0, RIGHT)])
+    answers = answers_of([("encoder", "W", "original", 0, RIGHT)])
     answers["logits"][:] = 1.0
     assert (accuracy_table(answers)["accuracy"] == 0.5).all()
 
 
 def test_evidence_is_two_runs_that_fit():
     runs = [("encoder", setup, "original", seed, RIGHT) for setup in ("full", "W") for seed in (0, 1, 2)]
-    answers = made(runs, unfit=(0, 1))
+    answers = answers_of(runs, unfit=(0, 1))
     assert evidence(answers)["setup"].values.tolist() == ["W"] * 3
     answers["fitted"][:] = False
     assert evidence(answers).sizes["run"] == 0
 
 
 def test_summary_counts_runs_that_fit():
-    runs = [("encoder", "W", "original", seed, taken) for seed, taken in enumerate((RIGHT, FOLLOWER))]
-    row = summary_table(made(runs, unfit=(1,))).iloc[0]
+    runs = [("encoder", "W", "original", seed, choice) for seed, choice in enumerate((RIGHT, FOLLOWER))]
+    row = summary_table(answers_of(runs, unfit=(1,))).iloc[0]
     assert row[["runs", "fitted", "fitted_mean", "degenerate", "non_degenerate"]].tolist() == [2, 1, 1, 1, 1]
     assert row["mean"] == pytest.approx((1 + SHARE) / 2)
 
@@ -98,8 +98,8 @@ def test_differences_are_paired():
     whole = difference_table(ANSWERS)
     assert whole["difference"].tolist() == pytest.approx([(1 - SHARE) / 2])
     assert (whole["low"] < whole["difference"]).all()
-    found = whole[["model", "first", "second", "runs"]]
-    assert found.to_numpy().tolist() == [["encoder", "full", "W", 2]]
+    columns = whole[["model", "first", "second", "runs"]]
+    assert columns.to_numpy().tolist() == [["encoder", "full", "W", 2]]
 
 
 def test_reliance_of_a_follower_and_of_one_who_knows():
@@ -124,18 +124,18 @@ TWICE = [
     ("bag of vectors", "full", "original", FOLLOWER),
     ("bag of vectors", "W", "original", FOLLOWER),
 ]
-RUNS = [(*names, seed, taken) for *names, taken in TWICE for seed in (0, 1)]
+RUNS = [(*names, seed, choice) for *names, choice in TWICE for seed in (0, 1)]
 # A run that follows the cue and is all right without the cue heads; one random set changes nothing.
 OFF = xr.DataArray(
     np.eye(2)[np.stack([FOLLOWER[:40], 1 - FOLLOWER[:40], FOLLOWER[:40]])],
-    {"intervention": ["none", "cue heads", "random 0"], "sequence": [each.id for each in TEST]},
+    {"intervention": ["none", "cue heads", "random 0"], "sequence": [argument.id for argument in TEST]},
     dims=("intervention", "sequence", "class"),
 )
 
 
 def frames(unfit: tuple[int, ...] = ()) -> dict[str, pd.DataFrame]:
     """The frames of all claims; some runs may not fit."""
-    return measures(made(RUNS, unfit), TEST, CUES, {("W", seed): OFF for seed in (0, 1)})
+    return measures(answers_of(RUNS, unfit), TEST, CUES, {("W", seed): OFF for seed in (0, 1)})
 
 
 def values(frame: pd.DataFrame, column: str = "value") -> dict[str, float]:
@@ -143,8 +143,8 @@ def values(frame: pd.DataFrame, column: str = "value") -> dict[str, float]:
 
 
 def test_claims_by_hand():
-    found = frames()
-    units = {name: values(frame) for name, frame in found.items()}
+    by_claim = frames()
+    units = {name: values(frame) for name, frame in by_claim.items()}
     assert units["N1"] == {"": 1}
     assert units["N2"] == {"full - W": pytest.approx(1 - SHARE)}
     assert units["N3"] == {"RW - W": 0, "CW - W": pytest.approx(1 - SHARE)}
@@ -154,10 +154,10 @@ def test_claims_by_hand():
     assert units["N7"] == {"": pytest.approx(0)}
     assert units["N8"] == {"encoder": 0, "bag of vectors": pytest.approx(1 - SHARE)}
     assert units["N9"] == {"lost where it is right": 1, "gained where it is wrong": 1}
-    assert values(found["N2"], "control") == {"full - W": 0}
-    assert values(found["N7"], "control") == {"": pytest.approx(1)}
-    assert values(found["N9"], "control") == {"lost where it is right": 0, "gained where it is wrong": 0}
-    table = claim_table(CLAIMS, found).set_index("claim")
+    assert values(by_claim["N2"], "control") == {"full - W": 0}
+    assert values(by_claim["N7"], "control") == {"": pytest.approx(1)}
+    assert values(by_claim["N9"], "control") == {"lost where it is right": 0, "gained where it is wrong": 0}
+    table = claim_table(CLAIMS, by_claim).set_index("claim")
     assert table.loc[["N1", "N4", "N9"], "verdict"].tolist() == ["supported"] * 3
     assert table.loc[["N2", "N3", "N5"], "verdict"].tolist() == ["not supported", "mixed", "mixed"]
     assert table.loc["N8", "reason"] == "BiLSTM: set-up not run"
@@ -165,11 +165,11 @@ def test_claims_by_hand():
 
 
 def test_runs_that_do_not_fit_are_no_evidence():
-    found = frames(unfit=(0, 3, 8))
+    by_claim = frames(unfit=(0, 3, 8))
     for name in ("N1", "N2", "N3", "N7", "N9"):  # one run of full or of W is left
-        assert found[name]["reason"].eq("fewer than two runs fit").all(), name
-    assert values(found["N5"]) == {"CW": 0}
-    assert "encoder" not in values(found["N8"])
+        assert by_claim[name]["reason"].eq("fewer than two runs fit").all(), name
+    assert values(by_claim["N5"]) == {"CW": 0}
+    assert "encoder" not in values(by_claim["N8"])
 
 
 def test_where_the_cue_is_right_minus_where_it_is_wrong():

@@ -51,9 +51,9 @@ def test_token_rules():
     ],
 )
 def test_not_by_rule(table: pd.DataFrame, rule: str, values: list[tuple[float, float]]):
-    for split, known in zip(("train", "dev", "test", "all"), values, strict=True):
+    for split, expected in zip(("train", "dev", "test", "all"), values, strict=True):
         row = table.loc[(split, rule, "not")]
-        assert (round(row["productivity"], 3), round(row["coverage"], 3)) == known
+        assert (round(row["productivity"], 3), round(row["coverage"], 3)) == expected
 
 
 @needs_data
@@ -71,25 +71,25 @@ def test_not_by_rule(table: pd.DataFrame, rule: str, values: list[tuple[float, f
 )  # fmt: skip
 def test_other_cues(table: pd.DataFrame, cue: str, values: tuple[int, float, float]):
     row = table.loc[("all", "expanded", cue)]
-    found = (row["applicability"], round(row["productivity"], 3), round(row["coverage"], 3))
-    assert found == pytest.approx(values, abs=1e-9)
+    values_of_cue = (row["applicability"], round(row["productivity"], 3), round(row["coverage"], 3))
+    assert values_of_cue == pytest.approx(values, abs=1e-9)
 
 
 @needs_data
 def test_the_adversarial_set_has_no_cue_in_its_warrants(arct: dict[str, list[Argument]]):
     """Every word is as often in the right as in the wrong warrant: its productivity is exactly one half."""
     doubled = {split: adversarial(arguments) for split, arguments in arct.items()}
-    found = [follows_cue(arguments) for arguments in doubled.values()]
-    assert [int(np.abs(signs).sum()) for signs in found] == [1550, 384, 498]
-    assert [int(signs.sum()) for signs in found] == [0, 0, 0]
+    signs_by_split = [follows_cue(arguments) for arguments in doubled.values()]
+    assert [int(np.abs(signs).sum()) for signs in signs_by_split] == [1550, 384, 498]
+    assert [int(signs.sum()) for signs in signs_by_split] == [0, 0, 0]
     cues = cue_table(doubled, minimum=1, resamples=9)
     assert (cues["productivity"].dropna() == 0.5).all()
 
 
 def test_planted_cues_are_found():
     splits = {"train": load_arguments("bundled", "train", 200, 0, 0.8, 0.5)}
-    found = cue_table(splits, resamples=499).set_index(["split", "rule", "cue"])
-    row = found.loc[("train", "expanded", "not")]
+    table = cue_table(splits, resamples=499).set_index(["split", "rule", "cue"])
+    row = table.loc[("train", "expanded", "not")]
     assert (row["applicability"], row["productivity"], row["coverage"]) == (100, 0.8, 0.5)
     # The half width of the normal interval of a share of 100 points.
     assert row["high"] - row["low"] == pytest.approx(2 * 1.96 * np.sqrt(0.8 * 0.2 / 100), rel=0.25)

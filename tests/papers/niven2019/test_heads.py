@@ -33,11 +33,11 @@ ARGUMENTS = load_arguments("bundled", "test", 30)
 )
 def test_cue_marks_the_negations_of_the_warrant_alone(tiny, example: Example, marked: list[str]):
     (layout,) = layouts(tiny.tokenizer, [example])
-    found = cue(layout, {})
+    marks = cue(layout, {})
     if not marked:
-        assert found is None
+        assert marks is None
         return
-    matrix = found.matrix()
+    matrix = marks.matrix()
     assert matrix.sum() == pytest.approx(1)
     places = np.flatnonzero(matrix.sum(axis=0))
     assert [layout.tokens[place] for place in places] == marked
@@ -49,8 +49,8 @@ def scores(shift: float, seed: int = 0) -> xr.DataArray:
     values = np.random.default_rng(seed).gamma(4, 0.25, (40, 1, 2, 3)).astype(np.float32)
     values[:, :, 1, 2] += shift
     names = {"sequence": range(40), "role": ["cue"], "layer": range(2), "head": range(3)}
-    found = xr.DataArray(values, names, dims=[*names])
-    return found.assign_coords(
+    array = xr.DataArray(values, names, dims=[*names])
+    return array.assign_coords(
         units=(("sequence", "role"), np.full((40, 1), 9)),
         tokens=("sequence", np.full(40, 9)),
         cluster=("sequence", np.arange(40) // 2),
@@ -68,12 +68,15 @@ def test_head_table_finds_the_head_that_gained():
 
 
 def test_ablation_table_counts_answers_by_where_the_cue_stands():
-    signs, labels = follows_cue(ARGUMENTS), np.array([each.label for each in ARGUMENTS])
-    taken = np.where(signs >= 0, labels, 1 - labels)  # follows the cue, right where it is absent
+    signs, labels = follows_cue(ARGUMENTS), np.array([argument.label for argument in ARGUMENTS])
+    follower = np.where(signs >= 0, labels, 1 - labels)  # follows the cue, right where it is absent
     off = np.where(signs > 0, 1 - labels, labels)  # the reverse of the cue
     logits = xr.DataArray(
-        np.eye(2)[np.stack([taken, off, taken])],
-        {"intervention": ["none", "cue heads", "random 0"], "sequence": [each.id for each in ARGUMENTS]},
+        np.eye(2)[np.stack([follower, off, follower])],
+        {
+            "intervention": ["none", "cue heads", "random 0"],
+            "sequence": [argument.id for argument in ARGUMENTS],
+        },
         dims=("intervention", "sequence", "class"),
     )
     table = ablation_table(logits, ARGUMENTS, 99).set_index(["points", "intervention"])

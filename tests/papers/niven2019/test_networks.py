@@ -25,7 +25,7 @@ ARGUMENTS = [
 
 def numbered(arguments: list[Argument], size: int) -> tuple[dict[str, int], np.ndarray]:
     """The words of arguments, numbered from 1, and random vectors; those of number 0 are zeros."""
-    texts = [text for each in arguments for text in (each.claim, each.reason, *each.warrants)]
+    texts = [text for argument in arguments for text in (argument.claim, argument.reason, *argument.warrants)]
     words = sorted({word for text in texts for word in expanded(text)})
     values = np.random.default_rng(0).normal(size=(len(words) + 1, size)).astype(np.float32)
     values[0] = 0
@@ -55,11 +55,14 @@ def test_scores_are_those_of_single_texts(hidden: int | None, setup: str, shared
     model = PooledWords(VECTORS, len(shared), Recipe(0.1, 0.5, 1, hidden=hidden)).eval()
     read = points(ARGUMENTS, setup, WORDS, joined=True)
     with torch.no_grad():
-        known = [
-            [by_hand(model, [*(text.format(**vars(each)) for text in shared), one]) for one in each.warrants]
-            for each in ARGUMENTS
+        expected = [
+            [
+                by_hand(model, [*(text.format(**vars(argument)) for text in shared), warrant])
+                for warrant in argument.warrants
+            ]
+            for argument in ARGUMENTS
         ]
-    np.testing.assert_allclose(answers(model, read), known, atol=1e-5)
+    np.testing.assert_allclose(answers(model, read), expected, atol=1e-5)
 
 
 def test_a_bag_learns_a_planted_cue_and_repeats_itself():
@@ -86,7 +89,7 @@ def test_training_ends_with_the_epoch_that_fits():
 
 
 def test_vocabulary_of_the_encoder(tiny):
-    found = vocabulary(tiny, ARGUMENTS)
-    assert sorted(found.words) == sorted(WORDS)
-    assert len(found.vectors) == len(WORDS) + 1
-    assert not found.vectors[0].any()
+    vocabulary_of_tiny = vocabulary(tiny, ARGUMENTS)
+    assert sorted(vocabulary_of_tiny.words) == sorted(WORDS)
+    assert len(vocabulary_of_tiny.vectors) == len(WORDS) + 1
+    assert not vocabulary_of_tiny.vectors[0].any()
