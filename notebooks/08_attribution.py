@@ -152,7 +152,7 @@ scores = {name: maps.with_patterns(bank) for name, bank in banks.items()}
 tables |= {
     "pascual_patterns": roles.pattern_table(scores),
     "pascual_persistence": roles.persistence_table(scores, rule),
-    "pascual_survival": roles.survival_table(role_scores, rule),
+    "pascual_survival": roles.survival_table(composed, rule),
     "pascual_effective": roles.survival_table(long_scores, rule),
     "pascual_offsets": roles.offset_profiles(map_stores),
 }
