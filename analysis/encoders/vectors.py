@@ -69,12 +69,12 @@ def _glove(forms: Sequence[str], glove: str | Path) -> WordVectors:
                 word, *numbers = line.rstrip("\r\n ").rsplit(" ", size)
                 if word in vectors:
                     vectors[word] = np.array(numbers, np.float32)
-        found = {word: vector for word, vector in vectors.items() if vector is not None}
-        table = np.stack([found.get(word, np.zeros(size, np.float32)) for word in words])
+        known = {word: vector for word, vector in vectors.items() if vector is not None}
+        table = np.stack([known.get(word, np.zeros(size, np.float32)) for word in words])
     except (OSError, ValueError, StopIteration) as error:
         raise InputError(
             f"{path} is not readable as GloVe vectors (each line a word and its numbers): {error}"
         ) from error
-    if not found:
+    if not known:
         raise InputError(f"{path} has none of the words: give GloVe vectors in text form")
-    return WordVectors(table, path.stem, sum(word not in found for word in words))
+    return WordVectors(table, path.stem, sum(word not in known for word in words))
