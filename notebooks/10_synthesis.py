@@ -84,8 +84,8 @@ dev = {task: load_examples(task, source, "dev", set_n, seed) for task in model_t
 labels = {task: np.array([example.label for example in dev[task]]) for task in model_tasks}
 role_sets, changes = [], {}
 for task in model_tasks:
-    of_task = sets.role_sets(results.load_table(f"roles-{task}-finetuned"), task, random_sets, seed)
-    ablated = interventions.sets(encoders[task], sets.interventions(of_task))
+    task_sets = sets.role_sets(results.load_table(f"roles-{task}-finetuned"), task, random_sets, seed)
+    ablated = interventions.sets(encoders[task], sets.interventions(task_sets))
     options = {
         "batch_size": sequences_at_once,
         "max_tokens": max_tokens,
@@ -93,7 +93,7 @@ for task in model_tasks:
     }
     logits = interventions.predict(encoders[task], dev[task], ablated, **options)
     changes[task] = sets.set_changes(logits, labels[task], positive_class(task))
-    role_sets += of_task
+    role_sets += task_sets
 
 # %%
 learned = [task for task in model_tasks if (task, seeds[0]) in trained]
@@ -152,7 +152,7 @@ scores = {(t, run): compose(results.load_scores(t, run), *choices) for t, run in
 roles = atlas.run_roles(scores, results.join_parts("labels", tasks))
 table = atlas.atlas_table(roles, tables)
 results.save_part(table, "atlas", "heads")
-of_trained = table[[run in trained for run in zip(table["task"], table["seed"], strict=True)]]
+trained_heads = table[[run in trained for run in zip(table["task"], table["seed"], strict=True)]]
 finding(f"The atlas has {len(table):,} rows: {len(runs)} runs of {len(table) // len(runs)} heads.")
 
 # %% [markdown]
@@ -163,9 +163,9 @@ finding(f"The atlas has {len(table):,} rows: {len(runs)} runs of {len(table) // 
 # roles predict nothing.
 
 # %%
-data = atlas.role_scores(of_trained, ROLES, "ablation_auc")
-is_matching = of_trained["match_assigned_controlled"].eq(True)
-places = of_trained.loc[is_matching, ["layer", "head"]].drop_duplicates().astype(int)
+data = atlas.role_scores(trained_heads, ROLES, "ablation_auc")
+is_matching = trained_heads["match_assigned_controlled"].eq(True)
+places = trained_heads.loc[is_matching, ["layer", "head"]].drop_duplicates().astype(int)
 matching = [*places.itertuples(index=False, name=None)]
 scored = [role for role in together if data[role].notna().any()]
 if data["response"].notna().any():
@@ -184,7 +184,7 @@ if data["response"].notna().any():
 
 # %%
 options = {"permutations": permutations, "resamples": resamples, "seed": seed}
-refitted = atlas.role_scores(of_trained, ROLES, "ablation_refitted_loss")
+refitted = atlas.role_scores(trained_heads, ROLES, "ablation_refitted_loss")
 by_auc = regression.regression_table(data, ROLES, together, matching, **options)
 by_loss = regression.regression_table(refitted, ROLES, together, **options, variants=[regression.RAW])
 slopes = pd.concat([by_auc.assign(response=AUC), by_loss.assign(response=REFITTED)], ignore_index=True)
@@ -211,8 +211,10 @@ axes.figure.legend(ncols=2, loc="outside lower center")
 results.save_figure(axes.figure, "synthesis-F3-regression")
 
 # %%
-of_all = by_auc[by_auc["term"] == regression.ALL_ROLES].set_index("variant").reindex([*regression.VARIANTS])
-whole, rest = of_all.loc[regression.RAW], of_all.loc[regression.WITHOUT]
+joint_terms = (
+    by_auc[by_auc["term"] == regression.ALL_ROLES].set_index("variant").reindex([*regression.VARIANTS])
+)
+whole, rest = joint_terms.loc[regression.RAW], joint_terms.loc[regression.WITHOUT]
 finding(
     "No run trained successfully, so that there is no effect to explain."
     if not trained
@@ -227,9 +229,9 @@ finding(
 # because whole layers matter; the upper half takes ranks within layers.
 
 # %%
-of_heads = measures.measured(of_trained)
-pairs = agreement.importance_agreement(of_heads, measures.NAMES, resamples, seed)
-by_task = agreement.agreement_by_task(of_heads, measures.NAMES, resamples, seed)
+by_head = measures.measured(trained_heads)
+pairs = agreement.importance_agreement(by_head, measures.NAMES, resamples, seed)
+by_task = agreement.agreement_by_task(by_head, measures.NAMES, resamples, seed)
 survival = agreement.survival_agreement(tables.get("pascual_survival"), "finetuned")
 parts = [part for part in (pairs, by_task, survival) if len(part)]
 agreements = pd.concat(parts or [pairs], ignore_index=True)

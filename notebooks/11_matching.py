@@ -93,7 +93,7 @@ table, match_scores = matching_runs.match_tables(states, matched, threshold, max
 results.save_table(table, "matching_heads")
 before = table[table["state"] == "pretrained"]
 heads = matching.matching_heads(before)
-said = partial(matching.finding_about, heads if {*study.pairs} & trained else [])
+heads_finding = partial(matching.finding_about, heads if {*study.pairs} & trained else [])
 
 # %%
 short = min(dev[pairs[0]], key=lambda pair: sum(map(len, pair.texts)))
@@ -134,7 +134,7 @@ results.save_figure(head_grids(grids, "fall in AUC", dots, columns=2, **scale), 
 # %%
 ranks = auc[auc["trained"] & auc["matching"]].groupby(["task", "seed"])["rank"].max() <= len(heads)
 of_pairs = ranks[ranks.index.isin(pairs, level="task")]
-said(
+heads_finding(
     f"Each matching head ({matching.names_of(heads) or 'none'}) lowers the AUC more than any other head does in {of_pairs.sum()} "
     f"of {len(of_pairs)} trained runs on pairs, and in {ranks.sum() - of_pairs.sum()} of {len(ranks) - len(of_pairs)} on single texts."
 )
@@ -155,7 +155,7 @@ results.save_figure(marks_by_edit(redirected, "fall", "fall in AUC, 95 %"), "mat
 # %%
 fall = redirected[redirected["trained"].eq(True)].groupby("edit")["fall"].mean()
 wrong, own, ablated = fall.reindex([matching.TO_WRONG, matching.TO_OWN, matching.BOTH])
-said(
+heads_finding(
     f"Pointing the heads at wrong words of the other text costs {wrong:.3f} of AUC, pointing them at their own text "
     f"{own:.3f}, ablating them {ablated:.3f} (means over trained runs)."
 )
@@ -176,10 +176,10 @@ results.save_figure(dial_panels(dial, matching.NATURAL, matching.OWN), "matching
 
 # %%
 share = dial[dial["trained"].eq(True) & ~dial["compared"]].groupby("edit")["share"].mean()
-plain, turned, own = share.reindex(["none", matching.NATURAL, matching.OWN])
-said(
-    f'At the natural dose, the share of pairs called "match" goes from {plain:.0%} to {turned:.0%} (means over trained runs); '
-    f"with the same heads turned to their own text it is {own:.0%}."
+undialled, dialled_share, own_text = share.reindex(["none", matching.NATURAL, matching.OWN])
+heads_finding(
+    f'At the natural dose, the share of pairs called "match" goes from {undialled:.0%} to {dialled_share:.0%} (means over trained runs); '
+    f"with the same heads turned to their own text it is {own_text:.0%}."
 )
 
 # %% [markdown]
