@@ -31,7 +31,7 @@ def role_tables(
     table = table.assign(assigned=labels["a"], assigned_corrected=labels["b"], status="tested")
     if controlled:
         table = table.assign(
-            control="twin", control_share=rng.random(len(table)), assigned_controlled=labels["c"]
+            control="twin", control_mean=mean * rng.random(len(table)), assigned_controlled=labels["c"]
         )
     untestable = (table["task"] == tasks[-1]) & (table["role"] == "block")
     table.loc[untestable, ["mean", "low", "high", "assigned", "assigned_corrected"]] = pd.NA

@@ -148,7 +148,7 @@ TEXTS = [
     ),
     ("divided by one tab", lambda m: m.parsed(WORD.replace("\t", " "))),
     ("line 1: the head 9 is no word", lambda m: m.parsed(WORD.replace("\t2\tnsubj", "\t9\tnsubj"), "He ran")),
-    ("goes on after the last word", lambda m: m.trees("# text = He\n\n")),
+    ("goes on after the last word", lambda m: m.trees(f"# text = He ran off\n{WORD}")),
     ("a.conllu", lambda m: m.trees(b"\x89PNG\xff\xfe")),
     ("line 1: 9 columns: CoNLL-U has 10", lambda m: m.trees(WORD.replace("\t_\n", "\n"))),
     ("form a cycle: correct the tree", lambda m: m.trees(WORD.replace("0\troot", "1\tdep"))),

@@ -180,7 +180,7 @@ def test_tables_are_those_of_the_scores(study: Ran, task: str, state: str):
     assert (scores.sizes["sequence"], scores.sizes["layer"], scores.sizes["head"]) == (SEQUENCES, *SHAPE)
     expected = scores.sel(role="sep").astype(float).mean("sequence").to_series()
     means = study.table(f"roles-{task}-{state}").query("role == 'sep'").set_index(["layer", "head"])["mean"]
-    pd.testing.assert_series_equal(means, expected, check_names=False, rtol=1e-5)
+    pd.testing.assert_series_equal(means, expected, check_names=False, rtol=1e-4)  # five digits
 
 
 @pytest.mark.parametrize("task", TASKS)
