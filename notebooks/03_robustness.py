@@ -100,11 +100,13 @@ null = calibration[calibration["effect"] == 0].assign(
     name=lambda rows: rows["rule"].str.removesuffix("_family").replace(names),
     shape=lambda rows: rows["shape"].str.replace("_", " "),
 )
-drawn = curves(null, "n", "rate", series="name", column="shape", row="of", sharey="row", height=1.7, log=True)
-for axes in drawn.axes.flat:
+panels = curves(
+    null, "n", "rate", series="name", column="shape", row="of", sharey="row", height=1.7, log=True
+)
+for axes in panels.axes.flat:
     axes.axhline(alpha, color="0.3", linestyle=(0, (4, 2)), linewidth=0.8)
-drawn.set_axis_labels("sequences", "with a false label\n(proportion)")
-results.save_figure(drawn.figure, "F11-size")
+panels.set_axis_labels("sequences", "with a false label\n(proportion)")
+results.save_figure(panels.figure, "F11-size")
 
 # %%
 highest = null.groupby("rule")["rate"].max()
@@ -133,16 +135,16 @@ shifted = calibration[calibration["effect"] > 0].assign(
     shape=lambda rows: rows["shape"].str.replace("_", " "),
 )
 shifted = shifted[shifted["rule"].isin(["t", "bootstrap_t", "corrected", "controlled"])]
-drawn = curves(shifted, "n", "rate", series="name", column="shape", row="sd", height=1.5, log=True)
+panels = curves(shifted, "n", "rate", series="name", column="shape", row="sd", height=1.5, log=True)
 normal, across = TTestPower(), np.geomspace(0.75 * min(simulated_n), 1.3 * max(simulated_n), 60)
-for row, effect in zip(drawn.axes, shifted["effect"].unique(), strict=True):
+for row, effect in zip(panels.axes, shifted["effect"].unique(), strict=True):
     for axes, (correction, dash) in (
         (axes, look) for axes in row for look in (("no correction", "-"), ("BY, one head of 144", "--"))
     ):
         power = normal.power(effect, across, alpha / robustness.DIVISORS[correction], alternative="larger")
         axes.plot(across, power, dash, color="0.6", linewidth=0.9, zorder=0)
-drawn.set(ylim=(-0.04, 1.04)).set_axis_labels("sequences", "heads labelled\n(proportion)")
-results.save_figure(drawn.figure, "F11-power")
+panels.set(ylim=(-0.04, 1.04)).set_axis_labels("sequences", "heads labelled\n(proportion)")
+results.save_figure(panels.figure, "F11-power")
 
 # %%
 needed = pd.DataFrame(
@@ -224,9 +226,9 @@ stability = pd.concat(
 results.save_table(stability, "sensitivity_n")
 spread = stability["jaccard_sd"]
 banded = stability.assign(low=stability["jaccard"] - spread, high=stability["jaccard"] + spread)
-drawn = curves(banded, "size", "jaccard", series="task", column="role", columns=5, log=True)
-drawn.set(ylim=(-0.03, 1.03)).set_axis_labels("sequences (log scale)", "Jaccard index\n± 1 sd")
-results.save_figure(drawn.figure, "F12-stability")
+panels = curves(banded, "size", "jaccard", series="task", column="role", columns=5, log=True)
+panels.set(ylim=(-0.03, 1.03)).set_axis_labels("sequences (log scale)", "Jaccard index\n± 1 sd")
+results.save_figure(panels.figure, "F12-stability")
 
 # %%
 smallest = stability[stability["size"] == stability["size"].min()]
@@ -246,15 +248,16 @@ finding(
 
 # %%
 task = tasks[0]
-chosen = sample(load_examples(task, source, split, n, seed), control_n, seed)
-parses = parse(chosen, parser, cache=results.parses)
+control_examples = sample(load_examples(task, source, split, n, seed), control_n, seed)
+parses = parse(control_examples, parser, cache=results.parses)
 tuned = load_encoder(results.weights(task, seeds[0], encoder, checkpoint), device, precision)
 untrained = random_encoder(encoder, seed, device, precision)
 maps = {name: (tuned, name) for name in ("uniform", "shuffled", "twin", "spread")}
 maps |= {"random weights": (untrained, "attention")}
 maps |= {f"offset {step:+d}": (tuned, robustness.offset_head(step)) for step in (-2, -1, 0, 1, 2)}
 pairs = {
-    name: scored_with_controls(model, chosen, parses, of, max_tokens) for name, (model, of) in maps.items()
+    name: scored_with_controls(model, control_examples, parses, of, max_tokens)
+    for name, (model, of) in maps.items()
 }
 composed = {name: [compose(bank, *choices) for bank in pair] for name, pair in pairs.items()}
 

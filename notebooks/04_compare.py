@@ -218,22 +218,22 @@ for run in (None, *seeds):
     for task in tasks:
         table = controlled_table(scores[run][task], controls[run][task], rule)
         parts.append(table.assign(task=task, seed=run))
-of_runs = pd.concat(parts, ignore_index=True)
+run_labels = pd.concat(parts, ignore_index=True)
 rules = ["assigned", "assigned_corrected", "assigned_controlled"]
 for task in tasks:
-    of_task = of_runs[of_runs["task"] == task]
-    results.save_part(of_task[["task", "seed", "role", "layer", "head", *rules]], "labels", task)
+    task_labels = run_labels[run_labels["task"] == task]
+    results.save_part(task_labels[["task", "seed", "role", "layer", "head", *rules]], "labels", task)
 
 # %%
-counts = of_runs.groupby(["task", "seed", "role"], sort=False, dropna=False)[rules].sum(min_count=1)
+counts = run_labels.groupby(["task", "seed", "role"], sort=False, dropna=False)[rules].sum(min_count=1)
 counts = counts.rename(columns=LABELS).reset_index()
 results.save_table(counts, "seeds")
 order = theme.in_order(counts["role"])
 figure, grid = theme.panels(len(tasks), 4, 0.22 * len(order) + 0.5, "heads", "role")
-of_run, at_first = counts["seed"].notna(), counts["seed"].isna()
+in_runs, at_first = counts["seed"].notna(), counts["seed"].isna()
 looks = {
-    "published": (of_run, "published", -0.15, "o", BLUE),
-    "corrected": (of_run, "corrected", 0.2, "D", VERMILION),
+    "published": (in_runs, "published", -0.15, "o", BLUE),
+    "corrected": (in_runs, "corrected", 0.2, "D", VERMILION),
     "published, before fine-tuning": (at_first, "published", 0, "|", BLACK),
 }
 for axes, task in zip(grid, tasks, strict=True):
@@ -256,7 +256,7 @@ figure.legend(*handles, ncols=3, loc="outside lower center", title="a mark per f
 results.save_figure(figure, "F13-seeds")
 
 # %%
-agreement = label_agreement(of_runs)
+agreement = label_agreement(run_labels)
 results.save_table(agreement, "seeds_agreement")
 both = agreement.dropna(subset=["between_runs", "with_pretrained"])
 finding(

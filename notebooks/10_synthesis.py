@@ -61,8 +61,8 @@ from analysis.texts.tasks import positive_class
 
 style()
 results = Results(profile)
-wanted = {*atlas.TABLES, "pascual_survival"} & {*results.table_names()}
-tables = {name: results.load_table(name) for name in wanted}
+available = {*atlas.TABLES, "pascual_survival"} & {*results.table_names()}
+tables = {name: results.load_table(name) for name in available}
 choices = (window, relations, direction, arithmetic, weighted_block)
 weights = {task: results.weights(task, seeds[0], encoder, checkpoint) for task in model_tasks}
 encoders = {task: load_encoder(weights[task], device, task=task) for task in model_tasks}

@@ -154,10 +154,10 @@ results.save_figure(marks_by_edit(redirected, "fall", "fall in AUC, 95 %"), "mat
 
 # %%
 fall = redirected[redirected["trained"].eq(True)].groupby("edit")["fall"].mean()
-wrong, own, ablated = fall.reindex([matching.TO_WRONG, matching.TO_OWN, matching.BOTH])
+at_wrong, at_own, ablated = fall.reindex([matching.TO_WRONG, matching.TO_OWN, matching.BOTH])
 heads_finding(
-    f"Pointing the heads at wrong words of the other text costs {wrong:.3f} of AUC, pointing them at their own text "
-    f"{own:.3f}, ablating them {ablated:.3f} (means over trained runs)."
+    f"Pointing the heads at wrong words of the other text costs {at_wrong:.3f} of AUC, pointing them at their own text "
+    f"{at_own:.3f}, ablating them {ablated:.3f} (means over trained runs)."
 )
 
 # %% [markdown]

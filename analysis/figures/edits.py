@@ -59,12 +59,12 @@ def marks_by_edit(table: pd.DataFrame, value: str, label: str) -> Figure:
     return axes.figure
 
 
-def dial_panels(table: pd.DataFrame, natural: str, own: str) -> Figure:
+def dial_panels(table: pd.DataFrame, natural: str, own_text: str) -> Figure:
     """The share of pairs called "match" against the dose of the dial: a panel for each task, a line for each run.
 
     `table` holds task, seed, edit, dose, share, matched, unmatched and `compared`, which marks the rows of the run in
-    which other sets of heads turn the dial too: names that begin with a digit, in grey. `natural` and `own` name the
-    edits at the natural dose (dotted): to the other text, and to the own text.
+    which other sets of heads turn the dial too: names that begin with a digit, in grey. `natural` and `own_text` name
+    the edits at the natural dose (dotted): to the other text, and to their own text.
     """
     tasks = [*table.loc[table["edit"].eq(natural), "task"].unique()]
     if not tasks:
@@ -76,7 +76,7 @@ def dial_panels(table: pd.DataFrame, natural: str, own: str) -> Figure:
             start, at_natural = run[run["dose"] == 0], run[run["edit"] == natural]
             turned = run[run["edit"].str.match(r"dial [\d.]+$")]
             dial = pd.concat([start, at_natural, turned]).sort_values("dose")
-            to_own = pd.concat([start, run[run["edit"] == own]])
+            to_own = pd.concat([start, run[run["edit"] == own_text]])
             axes.plot(dial["dose"], dial["share"], marker="o", ms=2.5, lw=1, **MATCHING)
             axes.plot(to_own["dose"], to_own["share"], marker="s", ms=2.5, lw=1, **TO_OWN)
             axes.axvline(at_natural["dose"].iloc[0], color="0.4", ls=":", lw=0.8)

@@ -96,14 +96,14 @@ class Compared(NamedTuple):
             return change_interval(*self.discordant(), len(self.base), alpha)
 
         def changes(counts: Int[np.ndarray, "*draw sequence"]) -> Float[np.ndarray, "variant *draw"]:
-            before, after = self.drawn(counts)
+            before, after = self.weighted(counts)
             # BCa counts draws that equal the estimate: rounding must not make them differ.
             return np.moveaxis(np.round(after - before, 12), -1, 0)
 
         ends = bca(changes, len(self.base), self.others.size, alpha, resamples, seed)
         return np.where(np.isnan(ends).any(axis=0), self.change, ends)
 
-    def drawn(self, counts: Shaped[np.ndarray, "*draw sequence"]) -> Float[np.ndarray, "2 *draw variant"]:
+    def weighted(self, counts: Shaped[np.ndarray, "*draw sequence"]) -> Float[np.ndarray, "2 *draw variant"]:
         """The metric without and with each intervention when every sequence counts as often as `counts` says."""
         variants, n, columns = self.others.shape
         weights = counts / counts.sum(axis=-1, keepdims=True)

@@ -82,8 +82,8 @@ def mcnemar_power(gain: float, lost: float, n: int, alpha: float = 0.05) -> floa
     pairs = np.arange(n + 1)
     critical = stats.binom.ppf(alpha / 2, pairs, 0.5)
     critical = np.where(2 * stats.binom.cdf(critical, pairs, 0.5) > alpha, critical - 1, critical)
-    found = stats.binom.cdf(critical, pairs, gain / (gain + lost))
-    return float(stats.binom.pmf(pairs, n, gain + lost) @ found)
+    power_by_pairs = stats.binom.cdf(critical, pairs, gain / (gain + lost))
+    return float(stats.binom.pmf(pairs, n, gain + lost) @ power_by_pairs)
 
 
 @cache

@@ -242,8 +242,8 @@ def reference_edits(
     references = reference_sets(heads, encoder.heads, most, seed)
     named = {NATURAL: heads} | {names_of(members): members for members in references}
     named |= {f"head {head_name(*head)}": [head] for head in np.ndindex(encoder.layers, encoder.heads)}
-    own = sets(encoder, {OWN: heads}, Redirection(to="own text"), natural)
-    return [*sets(encoder, named, Redirection(), natural), *own] if heads else []
+    own_text_edit = sets(encoder, {OWN: heads}, Redirection(to="own text"), natural)
+    return [*sets(encoder, named, Redirection(), natural), *own_text_edit] if heads else []
 
 
 def dial_table(answers: pd.DataFrame, masses: Masses) -> pd.DataFrame:

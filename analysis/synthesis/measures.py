@@ -64,8 +64,8 @@ def order_alike(agreements: pd.DataFrame, first: str, second: str) -> pd.DataFra
         )
     by_statistic = rows.set_index(["statistic", "task"])
     within = by_statistic.loc["spearman within layers", [*ENDS]].set_axis(CONTROL, axis=1)
-    own = by_statistic.loc["spearman"].join(within).reset_index()
-    return of_table(own, "task", runs="runs", **{name: name for name in CONTROL})
+    over_all_heads = by_statistic.loc["spearman"].join(within).reset_index()
+    return of_table(over_all_heads, "task", runs="runs", **{name: name for name in CONTROL})
 
 
 def survive(agreements: pd.DataFrame, other: str) -> pd.DataFrame:

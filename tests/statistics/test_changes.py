@@ -155,7 +155,7 @@ def test_rises_of_noise_are_within_chance_and_real_ones_are_beyond():
 @pytest.mark.parametrize("metric", ORACLES)
 def test_contributions_have_the_mean_and_error_of_the_change(study, metric: str):
     answers = compared(*study, metric)
-    before, after = answers.drawn(np.random.default_rng(2).multinomial(N, np.full(N, 1 / N), 2000))
+    before, after = answers.weighted(np.random.default_rng(2).multinomial(N, np.full(N, 1 / N), 2000))
     assert answers.contributions.mean(axis=0) == pytest.approx(answers.change, abs=0.02)
     error = answers.contributions.std(axis=0, ddof=1) / np.sqrt(N)
     assert error == pytest.approx((after - before).std(axis=0), rel=0.2)

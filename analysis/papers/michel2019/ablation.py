@@ -93,7 +93,7 @@ def harmless(
     """
     metric = task_named(task).metrics[0]
     changes = compared(logits, labels, metric)
-    before, after = changes.drawn(resampled(len(changes.base), DRAWS))
+    before, after = changes.weighted(resampled(len(changes.base), DRAWS))
     return after - before >= -MARGIN * (changes.baseline - floor(metric, labels)) - 1e-12
 
 

@@ -194,7 +194,7 @@ def step_means(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], metri
     Row 0 is the sample, the others are draws of its sequences. The last step leaves no head.
     """
     scores = compared(logits, labels, metric)
-    before, after = scores.drawn(resampled(len(scores.base), DRAWS))
+    before, after = scores.weighted(resampled(len(scores.base), DRAWS))
     orders = steps_of(logits["intervention"].values).groupby("order").groups
     means = {order: after[:, places[:-1]].mean(axis=1) for order, places in orders.items()}
     return pd.DataFrame({BASELINE: before[:, 0], **means})

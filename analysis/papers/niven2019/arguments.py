@@ -100,8 +100,10 @@ def as_examples(arguments: Sequence[Argument], setup: str) -> list[Example]:
     Claim and reason are joined to "claim. reason."; a single one is not changed. Source: Niven 2019, authors' code.
     """
     return [
-        Example(each.id, _shared(each, SETUPS[setup]), label=each.label, choices=each.warrants)
-        for each in arguments
+        Example(
+            argument.id, _shared(argument, SETUPS[setup]), label=argument.label, choices=argument.warrants
+        )
+        for argument in arguments
     ]
 
 
