@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-from analysis.statistics.claims import COLUMNS, Claim
+from analysis.statistics.claims import COLUMNS, ORIGINS, Claim
 from analysis.statistics.judge import VERDICTS
 
 MARK = "†"
@@ -101,13 +101,15 @@ def claims_page(
     """Every claim in the table of its paper, and below it what is measured, as a page of Markdown."""
     tables = current(tables)
     intro = f"Measured on {encoder}. {MULTIPLICITY.format(n=sum(map(len, tables.values())))}"
-    intro += " Published values are of BERT-base unless they say otherwise."
+    intro += " Published values are of BERT-base unless they say otherwise, and thresholds are this study's unless a"
+    intro += " definition says otherwise."
     lines = ["# Claims", "", *textwrap.wrap(intro, WIDTH)]
     for paper, claims in tables.items():
         lines += ["", f'<a id="{paper}"></a>', "", f"## {titles[paper]}", ""]
         lines += [claims_markdown(claims, known[paper], figures, task), "", "What is measured:", ""]
         for claim in known[paper]:
-            text = f"- **{claim.id}** ({claim.source}). {claim.measure} Threshold: {claim.threshold_from}."
+            named = "" if claim.threshold_from == ORIGINS[1] else " The paper names the threshold."
+            text = f"- **{claim.id}** ({claim.source}). {claim.measure}{named}"
             lines.append(textwrap.fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
     return "\n".join(lines) + "\n"
 
