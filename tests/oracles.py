@@ -26,10 +26,10 @@ def skew_corrected_p(scores: np.ndarray, tau: float, clusters: np.ndarray | None
     groups = np.arange(len(scores)) if clusters is None else clusters
     sums = [float((scores[groups == name] - scores.mean()).sum()) for name in dict.fromkeys(groups.tolist())]
     n = len(sums)
-    error = (n / (n - 1) * sum(each**2 for each in sums)) ** 0.5 / len(scores)
+    error = (n / (n - 1) * sum(item**2 for item in sums)) ** 0.5 / len(scores)
     w, g = (
         (scores.mean() - tau) / error / n**0.5,
-        mean([each**3 for each in sums]) / mean([each**2 for each in sums]) ** 1.5,
+        mean([item**3 for item in sums]) / mean([item**2 for item in sums]) ** 1.5,
     )
     return float(stats.t.sf(n**0.5 * (w + g * w**2 / 3 + g**2 * w**3 / 27 + g / (6 * n)), n - 1))
 
@@ -93,11 +93,11 @@ class Oracle:
 
     def alike(self, token: int, other: bool) -> set[int]:
         """Word pieces spelt as this one in the other text, or in its own; a blank alone is like nothing."""
-        own, far = self.sentences(token)
-        text = (far if other else own or self.first) - self.marks
+        own_rows, far = self.sentences(token)
+        text = (far if other else own_rows or self.first) - self.marks
         if token in self.cls | set(self.seps) | self.marks or not self.spelling[token]:
             return set()
-        return {each for each in text if self.spelling[each] == self.spelling[token]}
+        return {item for item in text if self.spelling[item] == self.spelling[token]}
 
     def others(self, token: int) -> set[int]:
         """Word pieces of the other text."""

@@ -32,8 +32,10 @@ def test_the_document_holds_what_the_committed_measurements_give():
     cpu = scale.load("extraction-cpu")
     if cpu is None:
         pytest.skip("benchmarks/results/extraction-cpu.json is missing: run make bench")
-    shown = scale.DOCUMENT.read_text(encoding="utf-8").split("<!-- cost -->\n")[1].split("<!-- /cost -->")[0]
-    assert shown.strip() == scale.section(cpu, scale.load("extraction-cuda")).strip()
+    displayed = (
+        scale.DOCUMENT.read_text(encoding="utf-8").split("<!-- cost -->\n")[1].split("<!-- /cost -->")[0]
+    )
+    assert displayed.strip() == scale.section(cpu, scale.load("extraction-cuda")).strip()
 
 
 def test_times_and_costs_follow_from_the_rates():

@@ -17,8 +17,8 @@ REPORTS = sorted(timing.RESULTS.glob("*.json"))
 
 @pytest.mark.parametrize("path", REPORTS, ids=lambda path: path.stem)
 def test_committed_table_holds_what_was_measured(path: Path):
-    found = json.loads(path.read_text(encoding="utf-8"))
-    assert path.with_suffix(".md").read_text(encoding="utf-8") == timing.table(found)
+    result = json.loads(path.read_text(encoding="utf-8"))
+    assert path.with_suffix(".md").read_text(encoding="utf-8") == timing.table(result)
 
 
 def test_medians_leave_out_the_first_round_and_take_turns():
@@ -28,10 +28,10 @@ def test_medians_leave_out_the_first_round_and_take_turns():
         order.append("slow")
         time.sleep(0.2 if order.count("slow") == 1 else 0.01)
 
-    found = timing.medians({"slow": slow_at_first, "none": lambda: order.append("none")}, repeats=3)
+    result = timing.medians({"slow": slow_at_first, "none": lambda: order.append("none")}, repeats=3)
     assert order == ["slow", "none"] * 4
-    assert 0.01 <= found["slow"] < 0.1
-    assert found["none"] < found["slow"]
+    assert 0.01 <= result["slow"] < 0.1
+    assert result["none"] < result["slow"]
 
 
 def test_speeds_compare_with_the_reference_right_before():
@@ -45,7 +45,9 @@ def test_speeds_compare_with_the_reference_right_before():
 
         return run
 
-    found = timing.speeds(waits("bare", 2), {"half": waits("half", 4), "twice": waits("twice", 1)}, repeats=3)
+    result = timing.speeds(
+        waits("bare", 2), {"half": waits("half", 4), "twice": waits("twice", 1)}, repeats=3
+    )
     assert order == ["bare", "half", "bare", "twice"] * 4
-    assert found["half"] == pytest.approx(0.5, rel=0.3)
-    assert found["twice"] == pytest.approx(2, rel=0.3)
+    assert result["half"] == pytest.approx(0.5, rel=0.3)
+    assert result["twice"] == pytest.approx(2, rel=0.3)

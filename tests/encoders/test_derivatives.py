@@ -41,10 +41,10 @@ def test_at_its_own_hidden_states_the_function_gives_what_the_heads_give(encoder
     read_layers(encoder, batch, ValueReader(lambda _, reading: expected.append(reading.context)))
     hidden, function = head_outputs(encoder, batch, start)
     assert len(hidden) == (LAYERS if start == "layers" else 1)
-    found = function(hidden)
+    result = function(hidden)
     for number, sequence in enumerate(batch):
         size = len(sequence)
-        torch.testing.assert_close(found[:, number, :, :size], torch.stack(expected)[:, number, :, :size])
+        torch.testing.assert_close(result[:, number, :, :size], torch.stack(expected)[:, number, :, :size])
 
 
 @pytest.mark.parametrize("start", STARTS)
@@ -55,22 +55,22 @@ def test_derivatives_against_finite_differences(encoder: Encoder, start: str):
         hidden, function = head_outputs(exact, batch_of(encoder), start)
         tangent = torch.randn(hidden.shape, generator=torch.Generator().manual_seed(0), dtype=hidden.dtype)
         tangent[:, 1] = 0
-        found = vmap(lambda each: jvp(function, (hidden,), (each,))[1])(torch.stack([tangent, 2 * tangent]))
+        result = vmap(lambda each: jvp(function, (hidden,), (item,))[1])(torch.stack([tangent, 2 * tangent]))
         step = 1e-5
         difference = (function(hidden + step * tangent) - function(hidden - step * tangent)) / (2 * step)
     finally:
         encoder.model.float()
-    assert (found[0] - difference).abs().max() < 1e-7 * difference.abs().max()
-    torch.testing.assert_close(found[1], 2 * found[0])
-    assert found[0][:, 1].abs().max() == 0 < found[0][:, 0].abs().max()
+    assert (result[0] - difference).abs().max() < 1e-7 * difference.abs().max()
+    torch.testing.assert_close(result[1], 2 * result[0])
+    assert result[0][:, 1].abs().max() == 0 < result[0][:, 0].abs().max()
 
 
 def test_a_layer_depends_on_its_own_part_alone(encoder: Encoder):
     hidden, function = head_outputs(encoder, batch_of(encoder), "layers")
     tangent = torch.zeros_like(hidden)
     tangent[1] = 1
-    found = jvp(function, (hidden,), (tangent,))[1]
-    assert found[0].abs().max() == 0 < found[1].abs().max()
+    result = jvp(function, (hidden,), (tangent,))[1]
+    assert result[0].abs().max() == 0 < result[1].abs().max()
 
 
 @pytest.mark.parametrize("start", STARTS)

@@ -90,9 +90,9 @@ def test_epoch_with_the_best_score_is_kept(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(finetuning, "measure", report)
     monkeypatch.setattr(Trainer, "_save_checkpoint", save)
     assert train(tmp_path / "sst-2", epochs=3) == {"accuracy": 0.9}
-    kept = load_classifier(tmp_path / "sst-2", 2).classifier.weight
+    remaining = load_classifier(tmp_path / "sst-2", 2).classifier.weight
     assert len(weights) == 3
-    assert [torch.equal(kept, saved) for saved in weights] == [True, False, False]
+    assert [torch.equal(remaining, saved) for saved in weights] == [True, False, False]
 
 
 class Interrupted(Exception):
@@ -126,8 +126,8 @@ def test_metrics_by_hand():
     assert measure("mrpc", labels, predictions) == pytest.approx({"accuracy": 5 / 8, "f1": 4 / 7})
     matthews = (2 * 3 - 1 * 2) / (3 * 4 * 4 * 5) ** 0.5
     assert measure("cola", labels, predictions) == pytest.approx({"matthews": matthews, "accuracy": 5 / 8})
-    found = measure("sts-b", np.array([1.0, 2.0, 3.0]), np.array([0.0, 2.0, 1.0]))
-    assert found == pytest.approx({"pearson": 0.5, "spearman": 0.5})
+    result = measure("sts-b", np.array([1.0, 2.0, 3.0]), np.array([0.0, 2.0, 1.0]))
+    assert result == pytest.approx({"pearson": 0.5, "spearman": 0.5})
 
 
 def test_bag_of_words_finds_the_word_that_decides():
@@ -165,14 +165,14 @@ def test_regression_learns_and_its_checkpoint_gives_the_same_scores(tmp_path: Pa
     assert evaluate(tmp_path / "sts-b", "sts-b", examples[:9]) == pytest.approx(scores)
     encoder = load_encoder(tmp_path / "sts-b", task="sts-b")
     with torch.no_grad():
-        found = [
+        result = [
             encoder.model(**encoder.tokenizer(*e.texts, return_tensors="pt")).logits.item()
             for e in examples[:9]
         ]
     labels = np.array([example.label for example in examples[:9]])
     assert scores["pearson"] > 0.8
-    assert scores["pearson"] == pytest.approx(np.corrcoef(labels, found)[0, 1], abs=1e-4)
-    assert scores["spearman"] == pytest.approx(spearmanr(labels, found).statistic, abs=1e-4)
+    assert scores["pearson"] == pytest.approx(np.corrcoef(labels, result)[0, 1], abs=1e-4)
+    assert scores["spearman"] == pytest.approx(spearmanr(labels, result).statistic, abs=1e-4)
 
 
 def test_multiple_choice_learns_what_one_word_decides(tmp_path: Path):

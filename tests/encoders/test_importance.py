@@ -40,14 +40,14 @@ def differences(
 ) -> np.ndarray:
     """Central differences (example, layer, head) of each example's loss, read by itself without padding."""
     gate = np.ones((LAYERS, HEADS)) if gate is None else gate
-    found = np.empty((len(examples), LAYERS, HEADS))
-    for place in np.ndindex(found.shape):
+    result = np.empty((len(examples), LAYERS, HEADS))
+    for place in np.ndindex(result.shape):
         step = np.zeros_like(gate)
         step[place[1:]] = STEP
         example = examples[place[0]]
         up, down = (loss(encoder, example, gate + sign * step, of) for sign in (1, -1))
-        found[place] = (up - down) / (2 * STEP)
-    return found
+        result[place] = (up - down) / (2 * STEP)
+    return result
 
 
 def token_difference(encoder: Encoder, example: Example, layer: int, token: int, head: int) -> float:
@@ -70,10 +70,10 @@ def token_difference(encoder: Encoder, example: Example, layer: int, token: int,
 def test_importance_is_that_of_finite_differences(architecture: str):
     encoder = double(architecture)
     slopes = differences(encoder, EXAMPLES)
-    found = importance(encoder, EXAMPLES, batch_size=2, progress=False)
-    np.testing.assert_allclose(found.sel(granularity="example"), abs(slopes).mean(0), rtol=1e-4, atol=1e-7)
+    result = importance(encoder, EXAMPLES, batch_size=2, progress=False)
+    np.testing.assert_allclose(result.sel(granularity="example"), abs(slopes).mean(0), rtol=1e-4, atol=1e-7)
     batches = abs(np.array([slopes[:2].sum(0), slopes[2:4].sum(0), slopes[4]])).sum(0) / len(EXAMPLES)
-    np.testing.assert_allclose(found.sel(granularity="batch"), batches, rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(result.sel(granularity="batch"), batches, rtol=1e-4, atol=1e-7)
     assert not np.allclose(batches, abs(slopes).mean(0), rtol=1e-2)
 
 
@@ -81,36 +81,36 @@ def test_importance_is_that_of_finite_differences(architecture: str):
 def test_token_importance_sums_absolute_differences_of_tokens(architecture: str):
     """In a padded batch."""
     encoder, examples = double(architecture), EXAMPLES[3:]
-    found = importance(encoder, examples, progress=False).sel(granularity="token")
+    result = importance(encoder, examples, progress=False).sel(granularity="token")
     expected = np.zeros((LAYERS, HEADS))
     for example, layout in zip(examples, layouts(encoder.tokenizer, examples), strict=True):
         for layer, token, head in np.ndindex(LAYERS, len(layout), HEADS):
             expected[layer, head] += abs(token_difference(encoder, example, layer, token, head))
-    np.testing.assert_allclose(found, expected / len(examples), rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(result, expected / len(examples), rtol=1e-4, atol=1e-7)
 
 
 def test_the_loss_of_a_number_is_its_squared_error():
     encoder = double("roberta", outputs=1)
     examples = [Example(e.id, e.text_a, label=number - 1.5) for number, e in enumerate(EXAMPLES)]
     slopes = differences(encoder, examples, lambda logits, example: (logits[0, 0] - example.label) ** 2)
-    found = importance(encoder, examples, progress=False).sel(granularity="example")
-    np.testing.assert_allclose(found, abs(slopes).mean(0), rtol=1e-4, atol=1e-7)
+    result = importance(encoder, examples, progress=False).sel(granularity="example")
+    np.testing.assert_allclose(result, abs(slopes).mean(0), rtol=1e-4, atol=1e-7)
 
 
 def test_heads_that_are_off_have_no_importance_and_change_that_of_others():
     encoder = double("distilbert")
     gate = np.array([[1, 0, 1], [1, 1, 0]])
     slopes = differences(encoder, EXAMPLES, gate=gate.astype(float))
-    found = importance(encoder, EXAMPLES, gate=gate, progress=False).sel(granularity="example")
-    np.testing.assert_allclose(found, abs(slopes).mean(0) * gate, rtol=1e-4, atol=1e-7)
+    result = importance(encoder, EXAMPLES, gate=gate, progress=False).sel(granularity="example")
+    np.testing.assert_allclose(result, abs(slopes).mean(0) * gate, rtol=1e-4, atol=1e-7)
     whole = importance(encoder, EXAMPLES, progress=False).sel(granularity="example")
-    assert (abs(found - whole) > 1e-4).all()
+    assert (abs(result - whole) > 1e-4).all()
 
 
 def test_normalised_importance_has_unit_norm_in_every_layer():
-    found = importance(classifier("bert"), EXAMPLES, progress=False)
-    found[:, 1] = 0
-    scaled = normalised(found)
+    result = importance(classifier("bert"), EXAMPLES, progress=False)
+    result[:, 1] = 0
+    scaled = normalised(result)
     np.testing.assert_allclose((scaled[:, 0] ** 2).sum("head"), 1, rtol=1e-6)
-    np.testing.assert_allclose(scaled[:, 0] / scaled[:, 0, 0], found[:, 0] / found[:, 0, 0], rtol=1e-5)
+    np.testing.assert_allclose(scaled[:, 0] / scaled[:, 0, 0], result[:, 0] / result[:, 0, 0], rtol=1e-5)
     assert (scaled[:, 1] == 0).all()

@@ -28,17 +28,17 @@ from analysis.texts.examples import Example
 
 def naive(encoder: Encoder, examples: list[Example], rows: list[Intervention]) -> np.ndarray:
     """Logits (intervention, sequence, class), each of one gated forward pass over one sequence without padding."""
-    found = []
+    result = []
     for row in rows:
         gates = OPERATORS[row.operator](torch.from_numpy(row.gate)[None])
         with tap(encoder.model, **gates), torch.no_grad():
-            found.append(
+            result.append(
                 [
                     encoder.model(**encoder.inputs([layout])).logits[0].numpy()
                     for layout in layouts(encoder.tokenizer, examples)
                 ]
             )
-    return np.array(found)
+    return np.array(result)
 
 
 def many(encoder: Encoder, operator: str) -> list[Intervention]:
@@ -62,12 +62,12 @@ def test_logits_are_those_of_gated_forward_passes(architecture: str, operator: s
     monkeypatch.setattr(module, "STACKED", {"cpu": 100})
     encoder = classifier(architecture)
     rows = many(encoder, operator)
-    found = predict(encoder, EXAMPLES, rows, batch_size=2, progress=False)
-    assert found.intervention.values.tolist() == ["none", *(row.name for row in rows)]
-    assert found.sequence.values.tolist() == [example.id for example in EXAMPLES]
+    result = predict(encoder, EXAMPLES, rows, batch_size=2, progress=False)
+    assert result.intervention.values.tolist() == ["none", *(row.name for row in rows)]
+    assert result.sequence.values.tolist() == [example.id for example in EXAMPLES]
     expected = naive(encoder, EXAMPLES, [Intervention("none", np.ones((LAYERS, HEADS))), *rows])
-    np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)
-    changes = abs(found - found.sel(intervention="none")).max(("sequence", "class"))
+    np.testing.assert_allclose(result, expected, atol=1e-5, rtol=0)
+    changes = abs(result - result.sel(intervention="none")).max(("sequence", "class"))
     assert (changes.drop_sel(intervention=["none", "0"]) > 1e-4).all()
     assert changes.sel(intervention="0") == 0
 
@@ -78,7 +78,7 @@ def test_passes_begin_at_the_first_changed_layer():
     layers = encoder.model.base_model.encoder.layer
     for number, layer in enumerate(layers):
         layer.register_forward_pre_hook(
-            lambda _, given, number=number: calls.append((number, given[0].shape[1]))
+            lambda _, given, number=number: calls.append((number, arguments[0].shape[1]))
         )
     rows = single_heads(encoder)
     with torch.no_grad():
@@ -96,18 +96,18 @@ NUMBERS = [Example(example.id, example.text_a, label=2.5) for example in EXAMPLE
 def test_one_output_is_a_number_or_the_logit_of_a_choice(examples: list[Example], classes: int):
     encoder = classifier("bert", outputs=1)
     rows = single_heads(encoder)
-    found = predict(encoder, examples, rows, batch_size=3, progress=False)
-    assert found.sequence.values.tolist() == [example.id for example in examples]
+    result = predict(encoder, examples, rows, batch_size=3, progress=False)
+    assert result.sequence.values.tolist() == [example.id for example in examples]
     expected = naive(encoder, examples, rows).reshape(len(rows), len(examples), classes)
-    np.testing.assert_allclose(found[1:], expected, atol=1e-5, rtol=0)
+    np.testing.assert_allclose(result[1:], expected, atol=1e-5, rtol=0)
 
 
 def test_bfloat16_is_near():
     encoder = classifier("bert")
     half = Encoder("half", encoder.model, encoder.tokenizer, "bfloat16")
     rows = single_heads(encoder)
-    found = predict(half, EXAMPLES, rows, progress=False)
-    np.testing.assert_allclose(found, predict(encoder, EXAMPLES, rows, progress=False), atol=0.1, rtol=0)
+    result = predict(half, EXAMPLES, rows, progress=False)
+    np.testing.assert_allclose(result, predict(encoder, EXAMPLES, rows, progress=False), atol=0.1, rtol=0)
 
 
 class Killed(Exception):
@@ -136,29 +136,29 @@ def test_a_killed_run_goes_on_from_what_it_kept(tmp_path: Path, monkeypatch):
         passes(patch, 4)  # the check, both layers of the first batch, and one of the second
         with pytest.raises(Killed):
             predict(encoder, EXAMPLES, rows, batch_size=2, cache=tmp_path, progress=False)
-    kept = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    assert len(kept) == 2
+    remaining = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    assert len(remaining) == 2
     with monkeypatch.context() as patch:
         begun = passes(patch)
-        found = predict(encoder, EXAMPLES, rows, batch_size=2, cache=tmp_path, progress=False)
+        result = predict(encoder, EXAMPLES, rows, batch_size=2, cache=tmp_path, progress=False)
     assert begun == [1, 0, 1]  # the rest of the second batch, and the third, which is one sequence
-    xr.testing.assert_identical(found, expected)
-    assert sum(path.read_bytes() == content for path, content in kept.items()) == 1
+    xr.testing.assert_identical(result, expected)
+    assert sum(path.read_bytes() == content for path, content in remaining.items()) == 1
 
 
 def test_other_weights_texts_and_operators_are_not_taken_from_the_cache(tmp_path: Path):
     encoder, other = classifier("bert"), classifier("bert", hidden_act="relu")
     other.model.classifier.bias.data += 1
 
-    for asked, examples, operator in [
+    for query, examples, operator in [
         (encoder, EXAMPLES, "zero"),
         (encoder, EXAMPLES, "uniform"),
         (other, EXAMPLES, "zero"),
         (encoder, [Example("e0", "A dog .")], "zero"),
     ]:
-        rows = single_heads(asked, operator)
-        found = predict(asked, examples, rows, cache=tmp_path, progress=False)
-        np.testing.assert_allclose(found[1:], naive(asked, examples, rows), atol=1e-5, rtol=0)
+        rows = single_heads(query, operator)
+        result = predict(query, examples, rows, cache=tmp_path, progress=False)
+        np.testing.assert_allclose(result[1:], naive(query, examples, rows), atol=1e-5, rtol=0)
 
 
 def test_the_model_is_as_before(monkeypatch):
@@ -176,4 +176,4 @@ def test_the_model_is_as_before(monkeypatch):
     with pytest.raises(Killed):
         predict(encoder, EXAMPLES, single_heads(encoder), progress=False)
     assert torch.equal(logits(), before)
-    assert not any(each._forward_pre_hooks or "forward" in vars(each) for each in encoder.model.modules())
+    assert not any(item._forward_pre_hooks or "forward" in vars(item) for item in encoder.model.modules())

@@ -24,9 +24,9 @@ def one(tokenizer: PreTrainedTokenizerBase, *texts: str, max_tokens: int = 128) 
 
 
 def test_choices_are_laid_out_as_sequences(tokenizer):
-    found = layouts(tokenizer, [PAIR, Example("q", "it rains", choices=("go", "sing"))])
-    assert [layout.id for layout in found] == ["pair", "q#0", "q#1"]
-    assert found[2].tokens == ("[CLS]", "it", "rains", "[SEP]", "sing", "[SEP]")
+    result = layouts(tokenizer, [PAIR, Example("q", "it rains", choices=("go", "sing"))])
+    assert [layout.id for layout in result] == ["pair", "q#0", "q#1"]
+    assert result[2].tokens == ("[CLS]", "it", "rains", "[SEP]", "sing", "[SEP]")
 
 
 def test_pair_by_hand(tokenizer):

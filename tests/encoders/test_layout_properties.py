@@ -96,5 +96,5 @@ def test_truncation_keeps_the_start_of_both_texts(kind: str, first: str, second:
     if (
         cut.cut and len(lengths) == 2
     ):  # the longer text loses pieces: one that lost some is as long as the other
-        kept = [after for _, after in lengths]
-        assert all(after >= max(kept) - 1 for before, after in lengths if after < before)
+        remaining = [after for _, after in lengths]
+        assert all(after >= max(remaining) - 1 for before, after in lengths if after < before)

@@ -158,8 +158,8 @@ def test_only_the_bare_name_is_built_in(checkpoint: Path, monkeypatch):
 
 def test_checkpoint_may_lack_a_pooler(checkpoint: Path):
     weights = load_file(checkpoint / "model.safetensors")
-    kept = {name: value for name, value in weights.items() if not name.startswith("pooler.")}
-    save_file(kept, checkpoint / "model.safetensors", metadata={"format": "pt"})
+    remaining = {name: value for name, value in weights.items() if not name.startswith("pooler.")}
+    save_file(remaining, checkpoint / "model.safetensors", metadata={"format": "pt"})
     first, again = load_encoder(checkpoint), load_encoder(checkpoint)
     assert first.absent == {"pooler.dense.weight", "pooler.dense.bias"}
     # The pooler is random: two loads differ in it but count as the same encoder.
@@ -176,12 +176,12 @@ def test_encoder_with_its_trained_head(architecture: str, tmp_path: Path):
     headed, alone = load_encoder(tmp_path, task="mnli"), load_encoder(tmp_path)
     batch = layouts(saved.tokenizer, EXAMPLES[:1])
     maps: list[list] = [[], []]
-    for encoder, found in zip((headed, alone), maps, strict=True):
-        read_layers(encoder, batch, lambda _, weights, found=found: found.append(weights), check=True)
+    for encoder, result in zip((headed, alone), maps, strict=True):
+        read_layers(encoder, batch, lambda _, weights, result=result: result.append(weights), check=True)
     assert len(maps[0]) == headed.layers == 2
     assert all(torch.equal(*both) for both in zip(*maps, strict=True))
     with torch.no_grad():
-        logits, expected = (each.model(**each.inputs(batch)).logits for each in (headed, saved))
+        logits, expected = (item.model(**item.inputs(batch)).logits for item in (headed, saved))
     torch.testing.assert_close(logits, expected)
 
 

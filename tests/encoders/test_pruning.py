@@ -17,7 +17,7 @@ HEAD = 24 * 8 * 4 + 3 * 8  # weights of a head of 8 of the 24 dimensions: query,
 
 
 def weights(encoder: Encoder) -> int:
-    return sum(each.numel() for each in encoder.model.parameters())
+    return sum(item.numel() for item in encoder.model.parameters())
 
 
 @pytest.mark.parametrize("gate", [GATE, EMPTY, 0 * GATE], ids=["some", "empty layer", "no head"])
@@ -30,8 +30,8 @@ def test_answers_are_those_with_the_heads_off(architecture: str, gate: np.ndarra
     pruned = prune(encoder, gate)
     pruned.model.set_attn_implementation(implementation)
     with torch.no_grad():
-        found = pruned.model(**pruned.inputs(layouts(pruned.tokenizer, EXAMPLES))).logits
-    np.testing.assert_allclose(found, expected.sel(intervention="off"), atol=1e-5, rtol=0)
+        result = pruned.model(**pruned.inputs(layouts(pruned.tokenizer, EXAMPLES))).logits
+    np.testing.assert_allclose(result, expected.sel(intervention="off"), atol=1e-5, rtol=0)
     assert abs(expected.sel(intervention="off") - expected.sel(intervention="none")).max() > 1e-3
     assert weights(encoder) - weights(pruned) == HEAD * int((gate == 0).sum())
 
@@ -39,6 +39,6 @@ def test_answers_are_those_with_the_heads_off(architecture: str, gate: np.ndarra
 def test_predict_reads_a_pruned_encoder():
     encoder = classifier("distilbert")
     expected = predict(encoder, EXAMPLES, [Intervention("off", EMPTY)], progress=False)
-    found = predict(prune(encoder, EMPTY), EXAMPLES, [], progress=False)
-    np.testing.assert_allclose(found[0], expected[1], atol=1e-5, rtol=0)
-    assert found.attrs["weights_sha256"] != expected.attrs["weights_sha256"]
+    result = predict(prune(encoder, EMPTY), EXAMPLES, [], progress=False)
+    np.testing.assert_allclose(result[0], expected[1], atol=1e-5, rtol=0)
+    assert result.attrs["weights_sha256"] != expected.attrs["weights_sha256"]

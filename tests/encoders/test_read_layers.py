@@ -49,15 +49,15 @@ def test_the_rest_of_the_last_layer_is_not_run(tiny, batch):
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_value_vectors_are_read_with_the_attention(batch, precision: str):
-    encoder, found = load_encoder("tiny", precision=precision), []
+    encoder, result = load_encoder("tiny", precision=precision), []
 
     def read(layer: int, reading: Reading) -> None:
         assert torch.is_autocast_enabled("cpu") is False
-        found.append((layer, reading, reading.weights @ reading.values))
+        result.append((layer, reading, reading.weights @ reading.values))
 
     read_layers(encoder, batch, ValueReader(read), check=True)
-    assert [layer for layer, *_ in found] == [0, 1, 2]
-    for (_, reading, context), attention in zip(found, collect(encoder, batch), strict=True):
+    assert [layer for layer, *_ in result] == [0, 1, 2]
+    for (_, reading, context), attention in zip(result, collect(encoder, batch), strict=True):
         assert torch.equal(reading.weights, attention)
         assert {part.dtype for part in reading} == {torch.float32}
         torch.testing.assert_close(

@@ -83,15 +83,15 @@ def test_rows_move_as_said_and_other_heads_stay(rows: str, to: str, moved: str, 
         weights[number, :, :, len(layout) :] = 0
     weights /= weights.sum(-1, keepdim=True)
     real = weights[:, 0, 0] > 0
-    found = replace(0, weights, real)
-    torch.testing.assert_close(found.sum(-1), torch.ones(found.shape[:3]))
-    assert torch.equal(found[:, [0, 2]], weights[:, [0, 2]])
+    result = replace(0, weights, real)
+    torch.testing.assert_close(result.sum(-1), torch.ones(result.shape[:3]))
+    assert torch.equal(result[:, [0, 2]], weights[:, [0, 2]])
     assert replace(1, weights, real) is weights
     for number, layout in enumerate(batch):
         for query in range(len(layout)):
-            own = weights[number, 1, query, : len(layout)].numpy()
-            expected = edited_row(own, query, edit, layout, dose)
-            np.testing.assert_allclose(found[number, 1, query, : len(layout)], expected, atol=1e-6)
+            own_rows = weights[number, 1, query, : len(layout)].numpy()
+            expected = edited_row(own_rows, query, edit, layout, dose)
+            np.testing.assert_allclose(result[number, 1, query, : len(layout)], expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -104,13 +104,13 @@ def test_answers_are_those_of_one_whole_pass_for_each_text(architecture: str, op
         *sets(encoder, {"nothing": HEADS}, operator, 0),
         *sets(encoder, {"both": HEADS, "last layer": HEADS[1:]}, operator, 0.6),
     ]
-    found = predict(encoder, PAIRS, edits, progress=False)
-    np.testing.assert_allclose(found[1], found[0], atol=1e-5)
-    assert abs(found[2] - found[0]).sel(sequence="one").max() > 1e-4
-    assert abs(found[3] - found[0]).max() < 1e-6  # in the last layer only [CLS] counts, which is in no row
-    assert abs(found - found[0]).sel(sequence="single").max() < 1e-6
+    result = predict(encoder, PAIRS, edits, progress=False)
+    np.testing.assert_allclose(result[1], result[0], atol=1e-5)
+    assert abs(result[2] - result[0]).sel(sequence="one").max() > 1e-4
+    assert abs(result[3] - result[0]).max() < 1e-6  # in the last layer only [CLS] counts, which is in no row
+    assert abs(result - result[0]).sel(sequence="single").max() < 1e-6
     for number, layout in enumerate(layouts(encoder.tokenizer, PAIRS)):
-        for row, edit in zip(found[2:], edits[1:], strict=True):
+        for row, edit in zip(result[2:], edits[1:], strict=True):
             changes = operator.prepared(ordinary_pass(encoder, [layout]))(torch.from_numpy(edit.gate)[None])
             with tap(encoder.model, **changes), torch.no_grad():
                 expected = encoder.model(**encoder.inputs([layout])).logits[0]
@@ -120,12 +120,12 @@ def test_answers_are_those_of_one_whole_pass_for_each_text(architecture: str, op
 def test_redirect_names_its_sets_and_reads_its_cache(tmp_path, monkeypatch):
     encoder = classifier("bert", 2)
     arguments = (encoder, PAIRS, {"both": HEADS, "one": HEADS[:1]}, "matched", "own text", 1.0, True)
-    found = redirect(*arguments, cache=tmp_path, progress=False)
-    assert found.dims == ("heads", "sequence", "class")
-    assert found["heads"].values.tolist() == ["none", "both", "one"]
+    result = redirect(*arguments, cache=tmp_path, progress=False)
+    assert result.dims == ("heads", "sequence", "class")
+    assert result["heads"].values.tolist() == ["none", "both", "one"]
     monkeypatch.delattr(Prefix, "resume")
     again = redirect(*arguments, cache=tmp_path, progress=False)
-    np.testing.assert_array_equal(found, again)
+    np.testing.assert_array_equal(result, again)
 
 
 @pytest.mark.parametrize(
@@ -147,9 +147,11 @@ def test_wrong_edits_are_refused(options: dict, message: str):
 def test_heads_read_the_other_text_as_if_it_had_the_type_of_their_own():
     encoder = classifier("bert", 2)
     edits = sets(encoder, {"both": HEADS}, ExchangedTypes())
-    found = predict(encoder, PAIRS, edits, progress=False)
-    np.testing.assert_allclose(predict(encoder, PAIRS, edits, batch_size=1, progress=False), found, atol=1e-5)
-    changed = abs(found[1] - found[0]).max("class")
+    result = predict(encoder, PAIRS, edits, progress=False)
+    np.testing.assert_allclose(
+        predict(encoder, PAIRS, edits, batch_size=1, progress=False), result, atol=1e-5
+    )
+    changed = abs(result[1] - result[0]).max("class")
     assert (changed.sel(sequence=["one", "two", "three"]) > 1e-5).all()
     assert changed.sel(sequence="single") < 1e-6
     types = encoder.model.base_model.embeddings.token_type_embeddings.weight

@@ -86,9 +86,9 @@ def test_dropout_while_training_is_that_of_eager_attention():
     expected = eager(model, inputs).last_hidden_state
     torch.manual_seed(3)
     with tap(model), torch.inference_mode():
-        found = model(**inputs).last_hidden_state
-    torch.testing.assert_close(found, expected, atol=1e-6, rtol=0)
-    assert not torch.allclose(found, eager(model.eval(), inputs).last_hidden_state, atol=1e-3)
+        result = model(**inputs).last_hidden_state
+    torch.testing.assert_close(result, expected, atol=1e-6, rtol=0)
+    assert not torch.allclose(result, eager(model.eval(), inputs).last_hidden_state, atol=1e-3)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
@@ -133,9 +133,11 @@ def test_every_sequence_may_have_its_own_gate(architecture: str):
     """A sequence with its own gate gives the same answer as in a batch where all have that gate."""
     model = build(architecture)
     gates = torch.rand(len(LENGTHS), LAYERS, HEADS, generator=torch.Generator().manual_seed(2)).round()
-    found = gated(model, gates).split(LENGTHS)
-    for index, own in enumerate(found):
-        torch.testing.assert_close(own, gated(model, gates[index]).split(LENGTHS)[index], atol=1e-6, rtol=0)
+    result = gated(model, gates).split(LENGTHS)
+    for index, own_rows in enumerate(result):
+        torch.testing.assert_close(
+            own_rows, gated(model, gates[index]).split(LENGTHS)[index], atol=1e-6, rtol=0
+        )
 
 
 @pytest.mark.parametrize("architecture", [*ARCHITECTURES, "modernbert"])
@@ -144,8 +146,8 @@ def test_uniform_heads_attend_to_real_tokens_alike(architecture: str, lengths: t
     """Rows sum to 1, with nothing on padding; other heads keep their attention; the values are weighted by it."""
     model, used, readings = build(architecture), [], []
     inputs = batch(model, lengths)
-    chosen = torch.tensor([[True, False, True], [False, True, False]])
-    replace = uniform_heads(chosen)
+    selected = torch.tensor([[True, False, True], [False, True, False]])
+    replace = uniform_heads(selected)
 
     def keep(layer: int, weights: Tensor, real: Tensor) -> Tensor:
         assert torch.equal(real, inputs["attention_mask"] == 1)
@@ -158,11 +160,11 @@ def test_uniform_heads_attend_to_real_tokens_alike(architecture: str, lengths: t
     for layer, (attention, reading) in enumerate(zip(used, readings, strict=True)):
         torch.testing.assert_close(attention.sum(-1), torch.ones(attention.shape[:3]), atol=1e-6, rtol=0)
         assert on_padding(attention, inputs) == 0
-        assert torch.equal(attention[:, ~chosen[layer]], reading.weights[:, ~chosen[layer]])
+        assert torch.equal(attention[:, ~selected[layer]], reading.weights[:, ~selected[layer]])
         for index, length in enumerate(lengths):
             torch.testing.assert_close(
-                reading.context[index, chosen[layer]],
-                reading.values[index, chosen[layer], :length].mean(1, keepdim=True).expand(-1, max(lengths), -1),
+                reading.context[index, selected[layer]],
+                reading.values[index, selected[layer], :length].mean(1, keepdim=True).expand(-1, max(lengths), -1),
                 atol=1e-6, rtol=0,
             )  # fmt: skip
 
@@ -173,7 +175,7 @@ def test_value_readers_see_what_enters_the_output_projection(architecture: str):
     model, entered, readings, read = build(architecture), [], [], []
     inputs, gate = batch(model), torch.tensor([[1, 0, 0.5], [1, 1, 2.0]])
     for each in projections(model):
-        each.register_forward_pre_hook(lambda _, found: entered.append(found[0]))
+        each.register_forward_pre_hook(lambda _, found: entered.append(result[0]))
     with tap(model, ValueReader(lambda layer, reading: readings.append((layer, reading))), gate):
         run(model, inputs)
     with tap(model, lambda layer, weights: read.append(weights), gate):

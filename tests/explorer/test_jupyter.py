@@ -40,9 +40,9 @@ SLOW = 300_000  # milliseconds that a kernel may take to start and answer
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+    with socket.socket() as result:
+        result.bind(("127.0.0.1", 0))
+        return result.getsockname()[1]
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def lab(tmp_path: Path, browser) -> Iterator[str]:
     (settings / "labconfig" / "default_setting_overrides.json").write_text(QUIET)
     port = free_port()
     address = f"http://127.0.0.1:{port}"
-    own = {
+    own_rows = {
         "JUPYTER_PORT": str(port),
         "JUPYTER_TOKEN": "own",
         "JUPYTER_CONFIG_DIR": str(settings),
@@ -68,7 +68,7 @@ def lab(tmp_path: Path, browser) -> Iterator[str]:
     command = ["make", "notebook", f"PYTHON={sys.executable}"]
     with (tmp_path / "log").open("w") as log:
         server = subprocess.Popen(
-            command, cwd=tmp_path, env=os.environ | own, stdout=log, stderr=log, start_new_session=True
+            command, cwd=tmp_path, env=os.environ | own_rows, stdout=log, stderr=log, start_new_session=True
         )
     try:
         wait_for(f"{address}/api?token=own", server, tmp_path / "log")

@@ -27,9 +27,9 @@ def packed(tiny, examples):
 def test_attention_is_that_of_the_encoder(tiny, examples, packed):
     for example, sentence in zip(examples, packed, strict=True):
         layout, attention = read_attention(tiny, example)
-        found = unpacked_attention(sentence["attention"]["pretrained"], attention.shape)
+        result = unpacked_attention(sentence["attention"]["pretrained"], attention.shape)
         assert attention.shape[:2] == (LAYERS, HEADS)
-        assert np.abs(found - attention).max() <= LARGEST
+        assert np.abs(result - attention).max() <= LARGEST
         assert sentence["tokens"] == [*layout.tokens]
         assert [i for i, token in enumerate(sentence["tokens"]) if token == "[SEP]"] == sentence["sep"]
         assert [number < 0 for number in sentence["text"]] == (layout.cls | layout.sep).tolist()
@@ -60,5 +60,5 @@ def test_illustrative_sentences_show_many_relations_in_few_words():
         "1": (relation["nsubj"],),
         "2": (relation["det"],),
     }
-    chosen = illustrative(examples, relations, ["nsubj", "amod"], 2)
-    assert [example.id for example in chosen] == ["0", "1"]
+    selected = illustrative(examples, relations, ["nsubj", "amod"], 2)
+    assert [example.id for example in selected] == ["0", "1"]

@@ -18,11 +18,11 @@ def test_arrows_lead_from_the_current_token_to_its_sieve_with_the_weight_as_opac
     diagrams.sieve_diagram(axes, TOKENS, sieve / sieve.sum(), query=2, role="local")
     boxes = [patch for patch in axes.patches if isinstance(patch, FancyBboxPatch)]
     centres = np.array([box.get_x() + box.get_width() / 2 for box in boxes])
-    drawn = {}
+    samples = {}
     for arrow in (patch for patch in axes.patches if isinstance(patch, FancyArrowPatch)):
         end = arrow._path_original.vertices[-1][0]
-        drawn[int(np.argmin(np.abs(centres - end)))] = arrow.get_alpha()
-    assert drawn == pytest.approx({1: 0.625, 2: 1.0, 3: 0.625})  # 0.25 + 0.75 * weight / largest weight
+        samples[int(np.argmin(np.abs(centres - end)))] = arrow.get_alpha()
+    assert samples == pytest.approx({1: 0.625, 2: 1.0, 3: 0.625})  # 0.25 + 0.75 * weight / largest weight
 
 
 def test_lines_run_from_the_attending_to_the_attended_token():

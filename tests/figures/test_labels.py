@@ -74,7 +74,7 @@ def test_signs_of_formulas_are_drawn_as_they_are(drawer: str, monkeypatch: pytes
     monkeypatch.setattr("matplotlib.backends.backend_agg.RendererAgg.draw_text", draw_text)
     figure = DRAWERS[drawer]()
     figure.canvas.draw()
-    drawn = " ".join(texts)
-    assert LABEL in drawn
-    assert BROKEN in drawn
+    samples = " ".join(texts)
+    assert LABEL in samples
+    assert BROKEN in samples
     assert plt.rcParams["text.parse_math"]  # a formula of one's own is still one elsewhere

@@ -33,11 +33,11 @@ def test_a_few_pixels_of_a_role_survive_among_thousands_of_colours():
     """A palette chosen by area would lose them."""
     shades = np.array([red_green_blue(colour) for colour in map(colours.colour, ROLES)], np.uint8)
     picture = np.random.default_rng(0).integers(0, 256, (200, 200, 3), np.uint8)
-    drawn = 3 * len(shades)
-    picture[50, :drawn] = np.repeat(shades, 3, axis=0)
+    samples = 3 * len(shades)
+    picture[50, :samples] = np.repeat(shades, 3, axis=0)
     buffer = BytesIO()
     Image.fromarray(picture).save(buffer, "PNG")
-    np.testing.assert_array_equal(pixels(in_palette(buffer.getvalue()))[50, :drawn], picture[50, :drawn])
+    np.testing.assert_array_equal(pixels(in_palette(buffer.getvalue()))[50, :samples], picture[50, :samples])
 
 
 def test_the_same_figure_is_the_same_bytes(tmp_path: Path):
@@ -71,12 +71,12 @@ def test_figures_of_an_executed_notebook(study: Study):
     """They have the exact colours of the roles, and twice the pixels that they take on the page."""
     study.notebook("01_first", NOTEBOOK)
     (output,) = nbformat.read(run("01_first", "quick", {}, keep=True), as_version=4).cells[-1].outputs
-    shown = pixels(b64decode(output.data["image/png"]))
+    displayed = pixels(b64decode(output.data["image/png"]))
     size = output.metadata["image/png"]
-    assert (2 * size["height"], 2 * size["width"]) == pytest.approx(shown.shape[:2], abs=1)
+    assert (2 * size["height"], 2 * size["width"]) == pytest.approx(displayed.shape[:2], abs=1)
     assert size["width"] > 200
     for role in ROLES:
-        assert (shown == red_green_blue(colours.colour(role))).all(axis=-1).sum() > 100, role
+        assert (displayed == red_green_blue(colours.colour(role))).all(axis=-1).sum() > 100, role
 
 
 def test_committed_results_stay_small():

@@ -91,8 +91,8 @@ def test_merged_shards_equal_one_run_over_all_sequences(tiny, corpus: Path, tmp_
     whole = extract(tiny, examples, parse(examples), PUBLISHED_ROLES, budget=1, progress=False)
     expected = published_table(whole, Rule(1.0))
     assert expected["assigned"].nunique(dropna=False) == 3
-    found = pd.read_csv(merge_shards(output, tau=1.0)).astype({"assigned": "boolean"})
-    pd.testing.assert_frame_equal(found[expected.columns], expected, rtol=1e-6, atol=1e-6)
+    result = pd.read_csv(merge_shards(output, tau=1.0)).astype({"assigned": "boolean"})
+    pd.testing.assert_frame_equal(result[expected.columns], expected, rtol=1e-6, atol=1e-6)
 
 
 def test_a_finished_shard_is_skipped(tiny, pairs: Path, tmp_path: Path, monkeypatch):

@@ -34,9 +34,9 @@ def sequence(tiny: Encoder) -> Layout:
 
 def maps_of(encoder: Encoder, batch: list[Layout], source="attribution", **options) -> torch.Tensor:
     """The maps of a padded batch: (layer, sequence, head, token, token)."""
-    found: list[torch.Tensor] = []
-    find_source(source)(encoder, batch, lambda _, maps: found.append(maps), **options)
-    return torch.stack(found)
+    result: list[torch.Tensor] = []
+    find_source(source)(encoder, batch, lambda _, maps: result.append(maps), **options)
+    return torch.stack(result)
 
 
 @pytest.mark.parametrize("start", ["post_ln", "pre_ln", "layers"])
@@ -44,7 +44,7 @@ def test_exact_attribution_is_the_norm_of_finite_differences(encoder: Encoder, s
     [short] = layouts(encoder.tokenizer, [Example("short", "She ran")])
     exact = Encoder(encoder.name, encoder.model.double(), encoder.tokenizer)
     try:
-        found = attributed(exact, short, None, start=start)
+        result = attributed(exact, short, None, start=start)
         hidden, function = head_outputs(exact, [short], start)
         parts, _, tokens, width = hidden.shape
         places = torch.eye(tokens * width, dtype=hidden.dtype).view(-1, 1, 1, tokens, width)
@@ -55,8 +55,8 @@ def test_exact_attribution_is_the_norm_of_finite_differences(encoder: Encoder, s
     squares = change.square().sum(-1)[:, :, 0].unflatten(0, (tokens, width)).sum(1)  # token, layer, head, row
     norms = squares.movedim(0, -1).sqrt()
     expected = norms / norms.sum(-1, keepdim=True)
-    assert found.shape == (LAYERS, HEADS, len(short), len(short))
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-7)
+    assert result.shape == (LAYERS, HEADS, len(short), len(short))
+    torch.testing.assert_close(result, expected, rtol=0, atol=1e-7)
 
 
 def test_rows_are_distributions_and_padding_has_nothing(encoder: Encoder):
@@ -85,9 +85,9 @@ def test_where_attention_is_constant_the_first_layer_has_attention(
     attention = maps_of(tiny, [sequence], "attention")[:, 0]
     softmax = torch.softmax
     monkeypatch.setattr(tap_module.torch, "softmax", lambda logits, dim: softmax(logits, dim=dim).detach())
-    found = attributed(tiny, sequence, probes)
-    assert (found[0] - attention[0]).abs().max() < 1e-6
-    assert (found[1:] - attention[1:]).abs().max() > 0.05  # the layers below mix
+    result = attributed(tiny, sequence, probes)
+    assert (result[0] - attention[0]).abs().max() < 1e-6
+    assert (result[1:] - attention[1:]).abs().max() > 0.05  # the layers below mix
     local = attributed(tiny, sequence, probes, start="layers")
     assert (local - attention).abs().max() < 1e-6
 

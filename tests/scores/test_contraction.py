@@ -72,8 +72,8 @@ def test_every_form_equals_loops(kinds: list, entropy_of: tuple[bool, ...], dtyp
     for i, length in enumerate(LENGTHS):
         maps[i, :, :length, length:] = 0
         maps[i, :, :length] /= maps[i, :, :length].sum(-1, keepdims=True)
-    found = Contraction(forms, weighs, max(LENGTHS))(torch.from_numpy(maps).to(dtype))
-    np.testing.assert_allclose(found, loops(forms, weighs, maps), rtol=1e-5, atol=1e-6)
+    measured = Contraction(forms, weighs, max(LENGTHS))(torch.from_numpy(maps).to(dtype))
+    np.testing.assert_allclose(measured, loops(forms, weighs, maps), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["single", "double"])
@@ -84,7 +84,7 @@ def test_entropies_that_are_given_take_the_place_of_the_rows_own(dtype: torch.dt
     forms = [{j: kind(length, random) for j, kind in enumerate(kinds)} for length in LENGTHS]
     size = max(LENGTHS)
     maps = random_maps(size, HEADS * len(LENGTHS)).reshape(len(LENGTHS), HEADS, size, size)
-    given = random.random((len(LENGTHS), HEADS, size), np.float32)
+    arguments = random.random((len(LENGTHS), HEADS, size), np.float32)
     contraction = Contraction(forms, weighs, size)
-    found = contraction(torch.from_numpy(maps).to(dtype), torch.from_numpy(given).to(dtype))
-    np.testing.assert_allclose(found, loops(forms, weighs, maps, given), rtol=1e-5, atol=1e-6)
+    measured = contraction(torch.from_numpy(maps).to(dtype), torch.from_numpy(arguments).to(dtype))
+    np.testing.assert_allclose(measured, loops(forms, weighs, maps, arguments), rtol=1e-5, atol=1e-6)

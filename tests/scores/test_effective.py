@@ -29,9 +29,9 @@ def batch(tiny: Encoder) -> list[Layout]:
     """Sequences with fewer tokens than a value vector has entries, with equally many, one more, and many more."""
     words = WORDS.split()
     texts = [" ".join(words[:count]) for count in (4, SIZE - 2, SIZE - 1, len(words))]
-    found = layouts(tiny.tokenizer, [Example(f"{number}", text) for number, text in enumerate(texts)])
-    assert [len(layout) for layout in found] == [6, SIZE, SIZE + 1, len(words) + 2]
-    return found
+    result = layouts(tiny.tokenizer, [Example(f"{number}", text) for number, text in enumerate(texts)])
+    assert [len(layout) for layout in result] == [6, SIZE, SIZE + 1, len(words) + 2]
+    return result
 
 
 @pytest.mark.parametrize("source", ["effective", "effective_sum"])
@@ -43,16 +43,16 @@ def test_against_the_null_space_by_singular_values(tiny: Encoder, batch, source:
     for maps, reading in zip(layers, readings, strict=True):
         for number, head in np.ndindex(len(batch), tiny.heads):
             size = len(batch[number])
-            found = maps[number, head, :size].double().numpy()
+            result = maps[number, head, :size].double().numpy()
             attention, values = (part[number, head, :size].double().numpy() for part in reading[:2])
             attention = attention[:, :size]
             basis = np.hstack([values, np.ones((size, 1))]) if source == "effective_sum" else values
             left, _, _ = np.linalg.svd(basis)
             null = left[:, basis.shape[1] :]
             expected = attention - attention @ null @ null.T
-            np.testing.assert_allclose(found[:, :size], expected, atol=1e-5)
-            np.testing.assert_allclose(found[:, :size] @ values, attention @ values, atol=1e-5)
-            assert not found[:, size:].any()
+            np.testing.assert_allclose(result[:, :size], expected, atol=1e-5)
+            np.testing.assert_allclose(result[:, :size] @ values, attention @ values, atol=1e-5)
+            assert not result[:, size:].any()
 
 
 def test_entropies_are_undefined(tiny: Encoder):

@@ -98,23 +98,23 @@ def test_scores_equal_loops_over_eager_attention_without_padding(tiny, scores):
 def test_all_architectures_load_from_a_folder_and_score_alike(architecture: str, tmp_path: Path):
     encoder = load_encoder(save(architecture, tmp_path))
     assert (encoder.layers, encoder.heads) == (LAYERS, HEADS)
-    found = run(encoder, EXAMPLES, roles=ROLES)
+    result = run(encoder, EXAMPLES, roles=ROLES)
     for one in EXAMPLES[:3]:
         np.testing.assert_allclose(
-            found.sel(sequence=one.id), loops(encoder, one, ROLES), rtol=1e-5, atol=1e-5
+            result.sel(sequence=one.id), loops(encoder, one, ROLES), rtol=1e-5, atol=1e-5
         )
-    assert found.sel(sequence="pair").separators == (3 if architecture == "roberta" else 2)
+    assert result.sel(sequence="pair").separators == (3 if architecture == "roberta" else 2)
 
 
 def test_coordinates(tiny, scores):
-    found = {layout.id: layout for layout in layouts(tiny.tokenizer, EXAMPLES)}
+    result = {layout.id: layout for layout in layouts(tiny.tokenizer, EXAMPLES)}
     assert scores.sequence.values.tolist() == [one.id for one in EXAMPLES]
     assert scores.role.values.tolist() == ROLES
     assert scores.dtype == np.float32
     for one in EXAMPLES:
         sequence = scores.sel(sequence=one.id)
-        assert sequence.tokens == len(found[one.id].tokens)
-        assert sequence.separators == found[one.id].tokens.count("[SEP]") == len(one.texts)
+        assert sequence.tokens == len(result[one.id].tokens)
+        assert sequence.separators == result[one.id].tokens.count("[SEP]") == len(one.texts)
     assert (scores.isnull().all(["layer", "head"]) == (scores.units == 0)).all()
     assert scores.cluster.values.tolist() == clusters(EXAMPLES)
     assert {key: scores.attrs[key] for key in tiny.provenance} == tiny.provenance
@@ -125,23 +125,23 @@ def test_relations_of_words_cut_off_are_absent_and_counted(tiny):
     arcs = ("nsubj", 0, "We", "saw"), ("amod", 0, "big", "dog"), ("nsubj", 0, "dog", "ran")
     one = example("cut", (text,), *arcs)
     whole = Example("whole", "We saw", relations=())
-    found = run(tiny, [one, whole], roles=["nsubj", "amod", "sep"], max_tokens=8)
-    sequence = found.sel(sequence="cut")
+    result = run(tiny, [one, whole], roles=["nsubj", "amod", "sep"], max_tokens=8)
+    sequence = result.sel(sequence="cut")
     assert sequence.units.values.tolist() == [1, 0, 8]
     expected = loops(tiny, one, ["nsubj", "amod", "sep"], 8)
     np.testing.assert_allclose(sequence, expected, rtol=1e-5)
-    assert found.attrs["sequences_truncated"] == 1
-    assert found.attrs["tokens_truncated"] == 2
-    assert found.attrs["max_tokens"] == 8
+    assert result.attrs["sequences_truncated"] == 1
+    assert result.attrs["tokens_truncated"] == 2
+    assert result.attrs["max_tokens"] == 8
 
 
 @pytest.mark.parametrize("budget", [1, 40, 100_000])
 def test_batch_size_and_order_do_not_matter(tiny, scores, budget: int):
     order = [3, 0, 4, 2, 1]
-    found = run(tiny, [EXAMPLES[index] for index in order], roles=ROLES, budget=budget)
-    assert found.sequence.values.tolist() == [EXAMPLES[index].id for index in order]
-    xr.testing.assert_allclose(found.sel(sequence=scores.sequence), scores, rtol=0, atol=1e-5)
-    assert (found.units.sel(sequence=scores.sequence) == scores.units).all()
+    result = run(tiny, [EXAMPLES[index] for index in order], roles=ROLES, budget=budget)
+    assert result.sequence.values.tolist() == [EXAMPLES[index].id for index in order]
+    xr.testing.assert_allclose(result.sel(sequence=scores.sequence), scores, rtol=0, atol=1e-5)
+    assert (result.units.sel(sequence=scores.sequence) == scores.units).all()
 
 
 def test_sieve_of_a_user_works_as_a_role(tiny):
@@ -154,14 +154,14 @@ def test_sieve_of_a_user_works_as_a_role(tiny):
         return matrix
 
     try:
-        found = run(tiny, EXAMPLES[:2], roles=["next_of_first", "cls"])
+        result = run(tiny, EXAMPLES[:2], roles=["next_of_first", "cls"])
     finally:
         del SIEVES["next_of_first"]
     _, maps = read_attention(tiny, EXAMPLES[0])
-    sequence = found.sel(sequence="pair", role="next_of_first")
+    sequence = result.sel(sequence="pair", role="next_of_first")
     np.testing.assert_allclose(sequence, maps.shape[-1] * maps[:, :, 0, 1], rtol=1e-5)
     assert sequence.units == 1
-    assert found.sel(sequence="word", role="next_of_first").isnull().all()
+    assert result.sel(sequence="word", role="next_of_first").isnull().all()
 
 
 def test_damaged_weights_are_not_taken_for_absent_roles(tiny):
@@ -193,12 +193,12 @@ def test_statistics_stand_after_the_sieves(tiny, scores):
         "first": lambda attention, batch: attention[:, :, 0, 0],
         "tokens": lambda attention, batch: attention.new_tensor([[len(layout)] * 4 for layout in batch]),
     }
-    found = run(tiny, EXAMPLES, roles=["cls", "nsubj"], statistics=statistics, budget=32)
-    assert found.role.values.tolist() == ["cls", "nsubj", "first", "tokens"]
-    np.testing.assert_allclose(found.sel(role="nsubj"), scores.sel(role="nsubj"), rtol=1e-4)
+    result = run(tiny, EXAMPLES, roles=["cls", "nsubj"], statistics=statistics, budget=32)
+    assert result.role.values.tolist() == ["cls", "nsubj", "first", "tokens"]
+    np.testing.assert_allclose(result.sel(role="nsubj"), scores.sel(role="nsubj"), rtol=1e-4)
     for one in EXAMPLES:
         layout, attention = read_attention(tiny, one)
-        sequence = found.sel(sequence=one.id)
+        sequence = result.sel(sequence=one.id)
         np.testing.assert_allclose(sequence.sel(role="first"), attention[:, :, 0, 0], atol=1e-5)
         assert (sequence.sel(role="tokens") == len(layout)).all()
         assert sequence.units.sel(role="first") == len(layout)
@@ -206,8 +206,8 @@ def test_statistics_stand_after_the_sieves(tiny, scores):
 
 def test_examples_with_choices_are_scored_as_their_sequences(tiny):
     example = Example("q", "It rains .", label=0, choices=("We go in .", "We stay out ."))
-    found = extract(tiny, [example], roles=["local", "cls"], progress=False)
+    result = extract(tiny, [example], roles=["local", "cls"], progress=False)
     written_out = [Example(f"q#{i}", "It rains .", text) for i, text in enumerate(example.choices)]
     expected = extract(tiny, written_out, roles=["local", "cls"], progress=False)
-    xr.testing.assert_identical(found, expected)
-    assert len(set(found["cluster"].values)) == 1
+    xr.testing.assert_identical(result, expected)
+    assert len(set(result["cluster"].values)) == 1

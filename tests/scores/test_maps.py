@@ -71,16 +71,16 @@ def test_a_change_sees_every_layer_of_every_batch(tiny, examples):
         next_token = torch.eye(attention.shape[-1]).roll(1, dims=-1)
         return attention if layer == 1 else next_token.expand_as(attention)
 
-    found = run(tiny, examples, roles=["offset_+1"], maps=changed(only_layer_one), budget=100)
+    result = run(tiny, examples, roles=["offset_+1"], maps=changed(only_layer_one), budget=100)
     real = run(tiny, examples, roles=["offset_+1"])
-    np.testing.assert_allclose(found.sel(layer=1), real.sel(layer=1), rtol=1e-5)
-    planted = found.sel(layer=[0, 2])  # the token after each: T for each of the T - 1 that have one
+    np.testing.assert_allclose(result.sel(layer=1), real.sel(layer=1), rtol=1e-5)
+    planted = result.sel(layer=[0, 2])  # the token after each: T for each of the T - 1 that have one
     np.testing.assert_allclose(planted, planted.tokens.broadcast_like(planted), rtol=1e-5)
     names = sorted(real.sequence.values)
     for layer in range(3):
         assert sorted(name for number, batch in seen for name in batch if number == layer) == names
     assert len(seen) > 3
-    assert found.attrs["maps"] == "only_layer_one"
+    assert result.attrs["maps"] == "only_layer_one"
 
 
 def test_the_guard_watches_over_the_attention_that_maps_are_made_of(tiny, examples, monkeypatch):
@@ -98,24 +98,24 @@ def test_sentences_of_a_treebank_have_gold_relations(tmp_path: Path):
     words = ("dog", "cat", "cow", "cat")
     path = tmp_path / "bank.conllu"
     path.write_text("\n".join(sentence.format(word) for word in words) + "\n", encoding="utf-8")
-    found = treebank_examples(path)
-    assert [example.text_a for example in found] == ["dogs run .", "cats run .", "cows run ."]
-    assert [relation.label for relation in found[1].relations] == ["nsubj", "punct"]
-    assert found[1].relations[0].dependent == (0, 4)
+    result = treebank_examples(path)
+    assert [example.text_a for example in result] == ["dogs run .", "cats run .", "cows run ."]
+    assert [relation.label for relation in result[1].relations] == ["nsubj", "punct"]
+    assert result[1].relations[0].dependent == (0, 4)
     sampled = treebank_examples(path, 2, seed=3)
     assert len(sampled) == 2
-    assert {example.id for example in sampled} < {example.id for example in found}
+    assert {example.id for example in sampled} < {example.id for example in result}
 
 
 def test_spread_rows_have_the_entropies_of_the_head(tiny, examples):
     """Block on even rows, each multiplied by the entropy of the head's own row, token by token."""
-    found = run(tiny, examples, maps="spread", roles=["block", "own_sentence"], budget=100)
+    result = run(tiny, examples, maps="spread", roles=["block", "own_sentence"], budget=100)
     for number, example in enumerate(examples):
         layout, attention = read_attention(tiny, example)
         matrix, size = SIEVES["block"].matrix(layout, {}), len(layout)
         for layer, head in np.ndindex(attention.shape[:2]):
             weights = [entropy(row) for row in attention[layer, head]]
             cells = [matrix[i, j] * weights[i] / size for i in range(size) for j in range(size)]
-            score = found.sel(role="block")[number, layer, head]
+            score = result.sel(role="block")[number, layer, head]
             np.testing.assert_allclose(score, size * sum(cells), rtol=1e-5)
-    np.testing.assert_allclose(found.sel(role="own_sentence"), 1, rtol=1e-5)
+    np.testing.assert_allclose(result.sel(role="own_sentence"), 1, rtol=1e-5)

@@ -60,13 +60,13 @@ def test_matches_are_mutual_and_apart_from_their_control(sequence: tuple):
     for mask in (same, other):
         assert not mask[layout.text < 0].any()
     assert not same[layout.unknown | layout.punctuation].any()
-    match, control, own = (
+    match, control, own_rows = (
         SIEVES[role].matrix(layout, {}) for role in ("match", "match_control", "match_own")
     )
     assert (match is not None) == (same & other).any()
-    if own is not None:
-        assert ((own > 0) == (own > 0).T).all()
-        assert not np.diag(own).any()
+    if own_rows is not None:
+        assert ((own_rows > 0) == (own_rows > 0).T).all()
+        assert not np.diag(own_rows).any()
     if match is None:
         assert control is None
         return
@@ -92,7 +92,7 @@ def test_roles_without_units_are_the_absent_ones_and_others_are_weighted_by_thei
     maps = torch.from_numpy(np.random.default_rng(0).random((len(batch), 2, longest, longest), np.float32))
     for i, layout in enumerate(batch):
         maps[i, :, :, len(layout) :] = 0
-    found = contraction(maps, None).numpy()
+    result = contraction(maps, None).numpy()
     for i, one in enumerate(scored):
         for j, (role, entry) in enumerate(sieves.items()):
             matrix = entry.matrix(one.layout, one.pairs)
@@ -100,4 +100,4 @@ def test_roles_without_units_are_the_absent_ones_and_others_are_weighted_by_thei
             if matrix is not None:
                 size = len(one.layout)
                 expected = np.einsum("qk,hqk->h", matrix, maps[i, :, :size, :size].numpy())
-                np.testing.assert_allclose(found[i, j], expected, rtol=1e-4, err_msg=role)
+                np.testing.assert_allclose(result[i, j], expected, rtol=1e-4, err_msg=role)

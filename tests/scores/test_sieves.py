@@ -47,8 +47,8 @@ def score(entry: Sieve, matrix: np.ndarray, maps: np.ndarray) -> np.ndarray:
 
 def matrix_of(entry: Sieve, layout: Layout, pairs: dict) -> np.ndarray:
     """A role's matrix, all zero where the role is absent."""
-    found = entry.matrix(layout, pairs)
-    return np.zeros((len(layout), len(layout))) if found is None else found
+    result = entry.matrix(layout, pairs)
+    return np.zeros((len(layout), len(layout))) if result is None else result
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -57,10 +57,10 @@ def test_scores_equal_loops_over_the_formulas(name: str, role: str):
     layout = LAYOUTS[name]
     pairs, maps = random_pairs(len(layout)), random_maps(len(layout))
     expected = Oracle(layout.tokens, pairs).scores(role, maps)
-    found = SIEVES[role].matrix(layout, pairs)
-    assert (found is None) == np.isnan(expected).all()
-    if found is not None:
-        np.testing.assert_allclose(score(SIEVES[role], found, maps), expected, rtol=2e-6)
+    result = SIEVES[role].matrix(layout, pairs)
+    assert (result is None) == np.isnan(expected).all()
+    if result is not None:
+        np.testing.assert_allclose(score(SIEVES[role], result, maps), expected, rtol=2e-6)
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -74,9 +74,9 @@ def test_relations_equal_loops_over_pieces_and_pairs(name: str, role: str, suffi
         assert role + suffix not in sieves
         assert relation(role, backward=bool(suffix)).matrix(layout, pairs) is None
         return
-    found = sieves[role + suffix].matrix(layout, pairs)
+    result = sieves[role + suffix].matrix(layout, pairs)
     np.testing.assert_allclose(
-        score(sieves[role + suffix], found, maps),
+        score(sieves[role + suffix], result, maps),
         Oracle(layout.tokens, pairs).scores(role + suffix, maps),
         rtol=2e-6,
     )
@@ -107,9 +107,9 @@ def test_published_arithmetic_changes_the_windows_only():
     corrected, published = (resolve(names, set(RELATIONS), kind) for kind in ("corrected", "published"))
     layout = LAYOUTS["pair, bert"]
     pairs = random_pairs(len(layout))
-    found, expected = (
+    result, expected = (
         {name: matrix_of(sieves[name], layout, pairs) for name in names} for sieves in (published, corrected)
     )
-    changed = {name for name in names if not np.array_equal(found[name], expected[name])}
+    changed = {name for name in names if not np.array_equal(result[name], expected[name])}
     assert changed == {"local", *WINDOWS[1:]}
-    np.testing.assert_array_equal(found["local"], expected["window_2_published"])
+    np.testing.assert_array_equal(result["local"], expected["window_2_published"])

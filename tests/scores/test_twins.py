@@ -42,8 +42,8 @@ def planted(head: Head) -> Source:
     def read_planted(encoder, batch, read, check=False):
         longest = max(map(len, batch))
         maps = torch.zeros(len(batch), encoder.heads, longest, longest)
-        for own, layout in zip(maps, batch, strict=True):
-            own[:, : len(layout), : len(layout)] = torch.from_numpy(head(layout)).float()
+        for own_rows, layout in zip(maps, batch, strict=True):
+            own_rows[:, : len(layout), : len(layout)] = torch.from_numpy(head(layout)).float()
         for layer in range(encoder.layers):
             read(layer, maps)
 
@@ -52,12 +52,12 @@ def planted(head: Head) -> Source:
 
 def maps_of(encoder: Encoder, sequences: list[Layout], source: str | Source, budget: int = 2048):
     """The maps of every sequence, (layer, head, token, token), made in batches of one."""
-    ready, found = find_source(source).prepared(encoder, sequences, budget, progress=False), []
+    ready, measured = find_source(source).prepared(encoder, sequences, budget, progress=False), []
     for layout in sequences:
         layers = []
         ready(encoder, [layout], lambda _, maps, layers=layers: layers.append(maps[0].numpy()))
-        found.append(np.stack(layers))
-    return found
+        measured.append(np.stack(layers))
+    return measured
 
 
 def place(layout: Layout, row: int, column: int) -> tuple:
@@ -69,9 +69,9 @@ def place(layout: Layout, row: int, column: int) -> tuple:
 def looped(sequences: list[Layout], maps: list[np.ndarray]) -> list[np.ndarray]:
     """The twins of these maps, cell by cell."""
     seen = defaultdict(list)
-    for layout, found in zip(sequences, maps, strict=True):
-        for row, column in np.ndindex(found.shape[2:]):
-            seen[place(layout, row, column)].append(found[:, :, row, column])
+    for layout, measured in zip(sequences, maps, strict=True):
+        for row, column in np.ndindex(measured.shape[2:]):
+            seen[place(layout, row, column)].append(measured[:, :, row, column])
     means = {where: np.mean(values, axis=0) for where, values in seen.items()}
     result = []
     for layout in sequences:
@@ -85,8 +85,8 @@ def looped(sequences: list[Layout], maps: list[np.ndarray]) -> list[np.ndarray]:
 def test_twins_equal_loops(tiny, examples, of):
     sequences = layouts(tiny.tokenizer, examples)
     expected = looped(sequences, maps_of(tiny, sequences, of))
-    for found, own in zip(maps_of(tiny, sequences, twin(of=of)), expected, strict=True):
-        np.testing.assert_allclose(found, own, rtol=1e-4, atol=1e-7)
+    for measured, own_rows in zip(maps_of(tiny, sequences, twin(of=of)), expected, strict=True):
+        np.testing.assert_allclose(measured, own_rows, rtol=1e-4, atol=1e-7)
 
 
 IDEAL = {
@@ -119,7 +119,9 @@ def test_heads_of_relations_keep_a_part_of_their_score_for_position_alone(data_d
         extract(encoder, examples, relations, [*RATIOS], maps=maps, progress=False)
         for maps in ("attention", "twin")
     )
-    heads, copies = (published_table(found).set_index(["role", "layer", "head"]) for found in (real, control))
+    heads, copies = (
+        published_table(measured).set_index(["role", "layer", "head"]) for measured in (real, control)
+    )
     labelled = heads["assigned"].fillna(False).astype(bool)
     share = (copies["mean"] / heads["mean"])[labelled].groupby("role").median()
     for role, ratio in RATIOS.items():

@@ -46,38 +46,38 @@ def merged(attention: np.ndarray, word: np.ndarray, rows: str) -> np.ndarray:
 
 
 def test_words_keep_their_places(encoder, sentences):
-    for given, found in zip(SENTENCES, sentences, strict=True):
-        tokens = encoder.tokenizer.convert_ids_to_tokens(found.input_ids.tolist())
+    for arguments, result in zip(SENTENCES, sentences, strict=True):
+        tokens = encoder.tokenizer.convert_ids_to_tokens(result.input_ids.tolist())
         assert tokens[0] == "[CLS]"
         assert tokens[-1] == "[SEP]"
-        assert found.words == len(given)
-        for place, form in enumerate(given, 1):
-            own = [token for token, word in zip(tokens, found.word, strict=True) if word == place]
-            assert own == encoder.tokenizer.tokenize(form)
-        assert not found.type_ids.any()
+        assert result.words == len(arguments)
+        for place, form in enumerate(arguments, 1):
+            own_rows = [token for token, word in zip(tokens, result.word, strict=True) if word == place]
+            assert own_rows == encoder.tokenizer.tokenize(form)
+        assert not result.type_ids.any()
     assert (np.bincount(sentences[0].word) > 1).any(), "no word is split"
 
 
 def test_byte_level_words_are_spelled_as_in_running_text():
     """RoBERTa's vocabulary has most words with the blank before them: without it "dog" would be other pieces."""
     tokenizer = byte_level_tokenizer()
-    given = [sentence.split() for sentence in LEARNT]
-    kept = split_words(tokenizer, given).kept
-    for words, found in zip(given, kept, strict=True):
+    arguments = [sentence.split() for sentence in LEARNT]
+    kept = split_words(tokenizer, arguments).kept
+    for words, result in zip(arguments, kept, strict=True):
         expected = tokenizer.tokenize("".join(f" {word}" for word in words))
-        assert tokenizer.convert_ids_to_tokens(found.input_ids.tolist()) == ["<s>", *expected, "</s>"]
-        assert found.words == len(words)
+        assert tokenizer.convert_ids_to_tokens(result.input_ids.tolist()) == ["<s>", *expected, "</s>"]
+        assert result.words == len(words)
         for place, word in enumerate(words, 1):
-            assert (found.word == place).sum() == len(tokenizer.tokenize(f" {word}"))
+            assert (result.word == place).sum() == len(tokenizer.tokenize(f" {word}"))
     assert tokenizer.tokenize("dog") != tokenizer.tokenize(" dog")
-    assert piece_counts(tokenizer, given[0]).tolist() == np.bincount(kept[0].word)[1:-1].tolist()
+    assert piece_counts(tokenizer, arguments[0]).tolist() == np.bincount(kept[0].word)[1:-1].tolist()
 
 
 def test_left_out_sentences_are_counted_and_shift_nothing(encoder):
-    given = [["a"] * 20, ["a", "\u200b", "b"], [], ["It", "rains"], [" ", "x"]]
-    split = split_words(encoder.tokenizer, given, max_tokens=10)
+    arguments = [["a"] * 20, ["a", "\u200b", "b"], [], ["It", "rains"], [" ", "x"]]
+    split = split_words(encoder.tokenizer, arguments, max_tokens=10)
     assert split.left_out == {TOO_LONG: 1, NO_PIECES: 2, NO_WORDS: 1}
-    assert [each.number for each in split.kept] == [3]
+    assert [item.number for item in split.kept] == [3]
 
 
 @pytest.mark.parametrize("rows", ROWS)
@@ -87,40 +87,40 @@ def test_maps_of_a_padded_batch_against_loops(encoder, sentences, rows: str):
         encoder.model(**encoder.inputs(sentences))
     read_batch(encoder, sentences, lambda layer, maps: layers.append((layer, maps.numpy())), rows, check=True)
     assert [layer for layer, _ in layers] == list(range(encoder.layers))
-    for (_, found), attention in zip(layers, pieces, strict=True):
-        for number, each in enumerate(sentences):
-            size = each.words + 2
+    for (_, result), attention in zip(layers, pieces, strict=True):
+        for number, item in enumerate(sentences):
+            size = item.words + 2
             for head in range(encoder.heads):
-                expected = merged(attention[number, head, : len(each), : len(each)], each.word, rows)
-                np.testing.assert_allclose(found[number, head, :size, :size], expected, atol=1e-6)
-            assert not found[number, :, size:].any()
-            assert not found[number, :, :, size:].any()
+                expected = merged(attention[number, head, : len(item), : len(item)], item.word, rows)
+                np.testing.assert_allclose(result[number, head, :size, :size], expected, atol=1e-6)
+            assert not result[number, :, size:].any()
+            assert not result[number, :, :, size:].any()
     size = sentences[0].words + 2
-    alone = np.stack([found[0, :, :size, :size] for _, found in layers])
+    alone = np.stack([result[0, :, :size, :size] for _, result in layers])
     np.testing.assert_allclose(word_maps(encoder, sentences[0], rows), alone, atol=1e-5)
 
 
 def test_without_special_tokens_the_rest_is_the_same(encoder, sentences):
     attention = torch.rand(3, 2, *2 * [max(map(len, sentences))])
     whole, words = (WordMerge(sentences, special=special)(attention) for special in (True, False))
-    for number, each in enumerate(sentences):
-        inside = slice(0, each.words)
-        within = whole[number, :, 1 : each.words + 1, 1 : each.words + 1]
+    for number, item in enumerate(sentences):
+        inside = slice(0, item.words)
+        within = whole[number, :, 1 : item.words + 1, 1 : item.words + 1]
         torch.testing.assert_close(words[number, :, inside, inside], within)
-        assert not words[number, :, each.words :].any()
-        assert not words[number, :, :, each.words :].any()
+        assert not words[number, :, item.words :].any()
+        assert not words[number, :, :, item.words :].any()
 
 
 def test_streamed_maps_do_not_depend_on_the_batch(encoder, sentences):
-    found: dict[tuple[int, int], np.ndarray] = {}
+    result: dict[tuple[int, int], np.ndarray] = {}
 
     def read(indices, layer, maps):
-        found.update({(index, layer): each.numpy() for index, each in zip(indices, maps, strict=True)})
+        result.update({(index, layer): item.numpy() for index, item in zip(indices, maps, strict=True)})
 
     read_word_maps(encoder, sentences, read, budget=1, progress=False)
-    alone = dict(found)
+    alone = dict(result)
     read_word_maps(encoder, sentences, read, progress=False)
-    assert len(found) == len(sentences) * encoder.layers
+    assert len(result) == len(sentences) * encoder.layers
     for (index, layer), maps in alone.items():
         size = sentences[index].words + 2
-        np.testing.assert_allclose(found[index, layer][:, :size, :size], maps[:, :size, :size], atol=1e-5)
+        np.testing.assert_allclose(result[index, layer][:, :size, :size], maps[:, :size, :size], atol=1e-5)

@@ -56,8 +56,8 @@ def test_a_verdict_follows_from_the_intervals_of_units(values, words, verdict):
 @pytest.mark.parametrize(("every", "correlation"), [(False, 0.0), (False, 0.8), (True, 0.8)])
 def test_verdicts_err_in_few_studies_where_every_unit_sits_at_the_threshold(every, correlation):
     rng, units, studies = np.random.default_rng(0), 12, 2000
-    common, own = rng.normal(size=(studies, 1)), rng.normal(size=(studies, units))
-    values = np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own
+    common, own_rows = rng.normal(size=(studies, 1)), rng.normal(size=(studies, units))
+    values = np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own_rows
     options = {"threshold": 0.0, "every": every, "independent": not correlation}
     verdicts = [judge(row, row - HALF, row + HALF, **options).verdict for row in values]
     assert np.isin(verdicts, ["supported", "not supported"]).mean() < 0.065

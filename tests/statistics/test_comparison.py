@@ -73,8 +73,8 @@ def test_interval_is_the_bca_interval_of_scipy(states):
     difference = (states[1] - states[0]).sel(role="local").values.astype(float).reshape(N, -1)
     options = {"n_resamples": 199, "confidence_level": 0.9, "method": "BCa", "rng": 5}
     expected = stats.bootstrap((difference,), np.mean, **options).confidence_interval
-    found = table[table["role"] == "local"]
-    np.testing.assert_allclose(found[["low", "high"]].T, expected, rtol=1e-6, atol=1e-6)
+    result = table[table["role"] == "local"]
+    np.testing.assert_allclose(result[["low", "high"]].T, expected, rtol=1e-6, atol=1e-6)
 
 
 def test_all_flips_of_few_sequences_are_exact():

@@ -39,8 +39,8 @@ def scored(seed: int, roles=ROLES, mean: float = 4.0) -> xr.DataArray:
 def against(scores: xr.DataArray, mean: float, seed: int = 9) -> xr.DataArray:
     """Control scores about `mean` where the scores are present, 1 where the control is uniform."""
     uniform = xr.DataArray([role.control == "uniform" for role in ROLES.values()], dims="role")
-    drawn = scored(seed, mean=mean).where(~uniform, 1.0)
-    return drawn.where(scores.notnull()).transpose(*scores.dims).assign_attrs(scores.attrs)
+    samples = scored(seed, mean=mean).where(~uniform, 1.0)
+    return samples.where(scores.notnull()).transpose(*scores.dims).assign_attrs(scores.attrs)
 
 
 @pytest.mark.parametrize("unit", ["sequence", "cluster"])
@@ -82,8 +82,8 @@ def test_what_the_control_gives():
         family = [array.sel(role=where[0]).dropna("sequence").astype(float) for array in (scores, control)]
         paired = (family[0] - family[1]).values.reshape(len(family[0]), -1)
         p = np.array([skew_corrected_p(column, 0.0) for column in paired.T])
-        found = adjust(p, "fdr_by")[where[1] * HEADS + where[2]]
-        assert table.loc[where, "beyond_p_by"] == pytest.approx(found)
+        result = adjust(p, "fdr_by")[where[1] * HEADS + where[2]]
+        assert table.loc[where, "beyond_p_by"] == pytest.approx(result)
 
 
 def test_heads_without_a_test_have_no_third_label():

@@ -40,28 +40,28 @@ def parts(whole: xr.DataArray, *ends: int) -> list[xr.Dataset]:
 @pytest.mark.parametrize("ends", [(), (1,), (0, 1, 50), (3, 3, 120, 199)])
 def test_table_of_merged_parts_equals_the_table_of_all_scores(arithmetic: str, ends: tuple[int, ...]):
     whole = scores(arithmetic=arithmetic)
-    found = moments_table(reduce(merge, parts(whole, *ends)), Rule(2.9))
+    result = moments_table(reduce(merge, parts(whole, *ends)), Rule(2.9))
     expected = published_table(whole, Rule(2.9))
     assert expected["assigned"].nunique(dropna=False) == 3
-    pd.testing.assert_frame_equal(found[expected.columns], expected, rtol=1e-9, atol=1e-9)
+    pd.testing.assert_frame_equal(result[expected.columns], expected, rtol=1e-9, atol=1e-9)
 
 
 def test_skewness_is_that_of_scipy_and_nan_for_constant_scores():
     whole = scores()
-    found = skewness(reduce(merge, parts(whole, 0, 7, 90, 90)))
+    result = skewness(reduce(merge, parts(whole, 0, 7, 90, 90)))
     expected = stats.skew(whole.values.astype(np.float64), axis=0, nan_policy="omit")
-    np.testing.assert_allclose(found[:2], expected[:2], rtol=1e-10)
-    assert np.isnan(found[2:]).all()
+    np.testing.assert_allclose(result[:2], expected[:2], rtol=1e-10)
+    assert np.isnan(result[2:]).all()
 
 
 def test_a_large_common_offset_and_large_counts_lose_no_digits():
     generator = np.random.default_rng(1)
     whole = scores(1).isel(sequence=[0] * 4000).copy()
     whole.values[:] = 1e3 + generator.random(whole.shape)  # float32: steps of 0.0001
-    found = reduce(merge, parts(whole, *range(1000, 4000, 1000)))
+    result = reduce(merge, parts(whole, *range(1000, 4000, 1000)))
     values = whole.values.astype(np.float64)
-    np.testing.assert_allclose(found["m2"] / found["n"], values.var(axis=0), rtol=1e-9)
-    doubled = reduce(merge, [found] * 2)
+    np.testing.assert_allclose(result["m2"] / result["n"], values.var(axis=0), rtol=1e-9)
+    doubled = reduce(merge, [result] * 2)
     for _ in range(20):  # 4000 * 2^21 sequences: products of counts pass 2^63
         doubled = merge(doubled, doubled)
     np.testing.assert_allclose(doubled["m2"] / doubled["n"], values.var(axis=0), rtol=1e-9)

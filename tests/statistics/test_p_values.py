@@ -28,6 +28,6 @@ def test_tables_have_no_p_of_0_in_print_and_in_files():
     assert saved["p_holm"].isna().tolist() == [True, False]
     assert (saved["up"] == 0).all()
     assert set(p_formats(table)) == {"p", "beyond_p_by", "p_holm"}
-    shown = table.style.format(p_formats(table), precision=3, na_rep="–").to_html()
-    assert "&lt; 1e-300" in shown or "< 1e-300" in shown
-    assert "–" in shown
+    displayed = table.style.format(p_formats(table), precision=3, na_rep="–").to_html()
+    assert "&lt; 1e-300" in displayed or "< 1e-300" in displayed
+    assert "–" in displayed

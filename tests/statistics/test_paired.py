@@ -15,8 +15,8 @@ GAIN, LOST, SIZE = 0.03, 0.08, 150
 def test_power_is_that_of_simulated_tests():
     rng = np.random.default_rng(0)
     gains, lost, _ = rng.multinomial(SIZE, [GAIN, LOST, 1 - GAIN - LOST], 4000).T
-    found = ((mcnemar(gains, lost) < 0.05) & (lost > gains)).mean()
-    assert mcnemar_power(GAIN, LOST, SIZE) == pytest.approx(found, abs=0.025)
+    result = ((mcnemar(gains, lost) < 0.05) & (lost > gains)).mean()
+    assert mcnemar_power(GAIN, LOST, SIZE) == pytest.approx(result, abs=0.025)
 
 
 def test_least_loss_has_the_power():
@@ -72,8 +72,8 @@ def test_a_loss_as_large_as_the_margin_is_seldom_accepted(n, discordant):
 
 
 def test_a_margin_that_no_sample_of_this_size_shows_is_inconclusive():
-    found = not_worse(0, 0, 100, 0.02)
-    assert (found.holds, found.reason) == (None, "100 answers: a margin of 0.02 needs 185")
+    result = not_worse(0, 0, 100, 0.02)
+    assert (result.holds, result.reason) == (None, "100 answers: a margin of 0.02 needs 185")
     assert not_worse(0, 0, 185, 0.02).holds is True
     assert not_worse(0, 60, 185, 0.02).holds is False
     assert not_worse(3, 8, 185, 0.02).holds is None

@@ -26,8 +26,8 @@ def test_a_run_trained_successfully_if_it_is_above_chance(metric, score, n, majo
 def test_the_rule_is_that_of_scipy():
     rng = np.random.default_rng(0)
     for first, second in rng.normal(size=(40, 2, 30)):
-        found = stats.spearmanr(first, second + 0.3 * first, alternative="greater")
-        assert trained_successfully("spearman", found.statistic, 30) == (found.pvalue < 0.05)
+        result = stats.spearmanr(first, second + 0.3 * first, alternative="greater")
+        assert trained_successfully("spearman", result.statistic, 30) == (result.pvalue < 0.05)
 
 
 def test_accuracy_decides_where_there_is_one():

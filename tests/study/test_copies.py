@@ -79,7 +79,7 @@ def test_prose_is_rewritten_and_nothing_else(study: Study, monkeypatch):
     prose = [cell.source for cell in copy.cells if cell.cell_type == "markdown"]
     above, below = before.cells[0].source, before.cells[-1].source
     assert prose == [above, "# A notebook", "## Three", "The end", below]
-    code, code_before = ([c for c in each.cells if c.cell_type == "code"] for each in (copy, before))
+    code, code_before = ([c for c in item.cells if c.cell_type == "code"] for item in (copy, before))
     assert [(c.source, c.outputs) for c in code] == [(c.source, c.outputs) for c in code_before]
     refreshed = path.read_bytes()
     study.notebook("01_first", "1 + 2")

@@ -47,7 +47,7 @@ def test_parameters_are_plain_values_in_the_first_code_cell(notebook: str):
     """A value computed from others would keep its default when papermill sets those others."""
     cells = jupytext.read(source(notebook)).cells
     cell = cells[1]
-    assert [each for each in cells if "parameters" in each.metadata.get("tags", [])] == [cell]
+    assert [item for item in cells if "parameters" in item.metadata.get("tags", [])] == [cell]
     statements = ast.parse(cell.source).body
     assert all(isinstance(statement, ast.AnnAssign) for statement in statements)
     defaults = {statement.target.id: ast.literal_eval(statement.value) for statement in statements}

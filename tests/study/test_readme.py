@@ -32,8 +32,8 @@ def test_library_code_runs() -> None:
     exec(block, names)  # noqa: S102
     assert names["scores"].dims == ("sequence", "role", "layer", "head")
     assert names["scores"].shape == (200, 3, 6, 12)
-    shown = re.search(r"table = role_table.*: (.*)", TEXT).group(1)
-    assert set(shown.split(", ")) - {"..."} < set(names["table"].columns)
+    displayed = re.search(r"table = role_table.*: (.*)", TEXT).group(1)
+    assert set(displayed.split(", ")) - {"..."} < set(names["table"].columns)
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/architecture.md"])

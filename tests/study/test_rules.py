@@ -97,12 +97,12 @@ def imported(path: Path) -> frozenset[Path]:
         return frozenset()
     nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
     sources = [node for node in nodes if isinstance(node, ast.ImportFrom)]
-    names = {f"{each.module}.{alias.name}" for each in sources for alias in each.names}
+    names = {f"{item.module}.{alias.name}" for item in sources for alias in item.names}
     names |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    found = {file for name in names for file in files_of(name)}
+    result = {file for name in names for file in files_of(name)}
     if any(isinstance(node, ast.Name) and node.id == "__file__" for node in nodes):
-        found |= {file for file in path.parent.iterdir() if file.is_file() and file.suffix not in NO_DATA}
-    return frozenset(found)
+        result |= {file for file in path.parent.iterdir() if file.is_file() and file.suffix not in NO_DATA}
+    return frozenset(result)
 
 
 @cache

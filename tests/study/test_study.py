@@ -89,11 +89,11 @@ def study(tmp_path_factory) -> Ran:
 def test_tables_and_figures_are_those_that_notebooks_save(study: Ran, kind: str, suffixes: list[str]):
     """Every file that notebooks always save is there, and no file that no notebook saves."""
     saved_names = [saved(notebook, kind) for notebook in notebook_names()]
-    always, sometimes = ({name for each in saved_names for name in each[place]} for place in range(2))
+    always, sometimes = ({name for item in saved_names for name in item[place]} for place in range(2))
     for suffix in suffixes:
         names = {path.stem for path in (study.folder / f"{kind}s").glob(f"*.{suffix}")}
         assert [name for name in always if not fnmatch.filter(names, name)] == []
-        known = {name for each in always | sometimes for name in fnmatch.filter(names, each)}
+        known = {name for item in always | sometimes for name in fnmatch.filter(names, item)}
         assert names - known == set()
     assert {path.suffix[1:] for path in (study.folder / f"{kind}s").iterdir()} == {*suffixes}
 
@@ -137,7 +137,7 @@ def test_parameters_of_the_executed_notebook(study: Ran, name: str):
     notebook = nbformat.read(study.folder / "notebooks" / f"{name}.ipynb", as_version=4)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     tags = [cell.metadata.get("tags", []) for cell in code]
-    assert [each for each in tags if each] == [["parameters"], ["injected-parameters"], ["hide-input"]]
+    assert [item for item in tags if item] == [["parameters"], ["injected-parameters"], ["hide-input"]]
     assert code[2].metadata["jupyter"] == {"source_hidden": True}
     assert "import" in code[2].source
     statements = ast.parse(code[0].source + "\n" + code[1].source).body

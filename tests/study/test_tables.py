@@ -20,7 +20,7 @@ COMMITTED = [
 
 def entry(name: str, entries: Iterable[str]) -> str | None:
     """The entry that describes a name: its own, or the first pattern that fits."""
-    return name if name in entries else next((each for each in entries if fnmatchcase(name, each)), None)
+    return name if name in entries else next((item for item in entries if fnmatchcase(name, item)), None)
 
 
 def test_every_committed_table_and_column_has_a_meaning():

@@ -34,7 +34,7 @@ def test_within_layers_ignores_what_layers_share(pair: np.ndarray):
     first, second = pair.reshape(2, 3, 10)
     shift, within_layers = np.array([[0], [100], [50]]), correlation("spearman within layers")
     assert within_layers(first + shift, second) == pytest.approx(within_layers(first, second - shift))
-    ranks = [np.concatenate([stats.rankdata(layer) for layer in each]) for each in (first, second)]
+    ranks = [np.concatenate([stats.rankdata(layer) for layer in item]) for item in (first, second)]
     assert within_layers(first, second) == pytest.approx(stats.pearsonr(*ranks).statistic)
 
 
@@ -54,16 +54,16 @@ NAMES = {"first": "ablation", "second": "importance", "third": "absent"}
 def test_importance_agreement_is_the_mean_over_runs():
     table = heads(1.0)
     table.loc[0, "second"] = np.nan  # one run lacks a head
-    found = importance_agreement(table, NAMES, draws=99)
-    assert set(found["second"]) == {"importance"}
-    assert found["runs"].eq(5).all()
-    assert found["heads"].eq(LAYERS * HEADS).all()
+    result = importance_agreement(table, NAMES, draws=99)
+    assert set(result["second"]) == {"importance"}
+    assert result["runs"].eq(5).all()
+    assert result["heads"].eq(LAYERS * HEADS).all()
     by_task = [
         np.mean([stats.spearmanr(run["first"], run["second"]).statistic
                  for _, run in task.groupby("seed") if run["second"].notna().all()])
         for _, task in table.groupby("task")
     ]  # fmt: skip
-    row = found.set_index("statistic").loc["spearman"]
+    row = result.set_index("statistic").loc["spearman"]
     assert row["value"] == pytest.approx(np.mean(by_task))
     assert row["low"] < row["value"] < row["high"]
 
@@ -78,11 +78,11 @@ def test_intervals_cover_the_truth_although_tasks_share_the_heads():
         second = (first + rng.standard_normal(layers * width)) / np.sqrt(2)
         noise = rng.normal(scale=0.3, size=(2, len(rows)))
         table = rows.assign(first=np.tile(first, 4) + noise[0], second=np.tile(second, 4) + noise[1])
-        found = (
+        result = (
             importance_agreement(table.assign(third=np.nan), NAMES, 99).set_index("statistic").loc["spearman"]
         )
         # The Spearman correlation of a normal pair with r = .707 / 1.09.
-        covered.append(found["low"] < 6 / np.pi * np.arcsin(0.5**0.5 / 1.09 / 2) < found["high"])
+        covered.append(result["low"] < 6 / np.pi * np.arcsin(0.5**0.5 / 1.09 / 2) < result["high"])
     assert 0.88 <= np.mean(covered) <= 0.98
 
 
@@ -90,9 +90,9 @@ def test_survival_over_tasks():
     survival = pd.DataFrame({"task": ["mrpc", "qqp", "qqp"], "state": ["finetuned", "finetuned", "pretrained"],
                              "role": "local", "map": "attribution", "heads": 72, "kappa": [0.4, 0.6, 0.9],
                              "low": [0.3, 0.5, 0.8], "high": [0.5, 0.7, 1.0]})  # fmt: skip
-    found = survival_agreement(survival, "finetuned").set_index("task")
-    assert found.loc["mrpc", "value"] == 0.4
-    pooled = found.loc[POOLED]
+    result = survival_agreement(survival, "finetuned").set_index("task")
+    assert result.loc["mrpc", "value"] == 0.4
+    pooled = result.loc[POOLED]
     assert pooled["value"] == pytest.approx(0.5)
     assert pooled["high"] - pooled["low"] == pytest.approx(0.2 / np.sqrt(2))
     assert pooled["heads"] == 144

@@ -50,10 +50,10 @@ def test_values_stand_in_the_rows_of_their_heads(heads: pd.DataFrame, roles: pd.
         "kovaleva_disable": disable,
     }
     table = atlas_table(roles, tables)
-    own = table["task"] == "mrpc"
-    np.testing.assert_allclose(table.loc[own, "ablation_loss"], np.arange(SIZE)[own])
-    np.testing.assert_allclose(table.loc[own, "ablation_accuracy"], -np.arange(SIZE)[own])
-    assert table.loc[~own, "ablation_loss"].isna().all()
+    own_rows = table["task"] == "mrpc"
+    np.testing.assert_allclose(table.loc[own_rows, "ablation_loss"], np.arange(SIZE)[own_rows])
+    np.testing.assert_allclose(table.loc[own_rows, "ablation_accuracy"], -np.arange(SIZE)[own_rows])
+    assert table.loc[~own_rows, "ablation_loss"].isna().all()
     np.testing.assert_allclose(table["surface_next"], (heads["layer"] * HEADS + heads["head"]) / 10)
     assert table["disable"].eq(1.0).all()
     assert table["cosine"].notna().equals(table["seed"] == 0)  # of one run per task, the first

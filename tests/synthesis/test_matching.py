@@ -55,8 +55,8 @@ def test_attention_across_is_that_of_matched_and_of_other_pieces():
         for place in np.flatnonzero((texts >= 0) & ~layout.punctuation):
             matched = layout.tokens[place] in words[1 - texts[place]]
             sums[matched] += [attention[1, 0, place, texts == 1 - texts[place]].sum()]
-    found = matching.attention_across(encoder, PAIRS, [(1, 0)])
-    assert found == pytest.approx((np.mean(sums[True]), np.mean(sums[False])), abs=1e-6)
+    result = matching.attention_across(encoder, PAIRS, [(1, 0)])
+    assert result == pytest.approx((np.mean(sums[True]), np.mean(sums[False])), abs=1e-6)
     assert matching.Masses(0.6, 0.2).dose == pytest.approx(0.5)
     assert matching.Masses(0.1, 0.2).dose == 0
 
@@ -132,36 +132,36 @@ def shifts(own: float, dial: float = 2.0) -> xr.DataArray:
 
 
 def verdicts(**changed: object) -> dict[str, str]:
-    given = {
+    arguments = {
         "heads": MATCHING, "before": scores(), "pairs": answers(), "singles": answers(("0-0",)), "shift": shifts(0),
         "role": np.arange(LAYERS * HEADS)[::-1], "blocked": {"matching heads": 0.2, "other heads": 2.0},
     } | changed  # fmt: skip
     places = pd.DataFrame([*np.ndindex(LAYERS, HEADS)], columns=["layer", "head"]).assign(role="local")
-    heads, pairs = given["heads"], {"mrpc": given["pairs"]}
+    heads, pairs = arguments["heads"], {"mrpc": arguments["pairs"]}
     grid = {name: array.sel(role="match").values.reshape(N, -1) for name, array in
-            (("mrpc", given["before"]), ("none", scores(0)))}  # fmt: skip
+            (("mrpc", arguments["before"]), ("none", scores(0)))}  # fmt: skip
     noise = np.random.default_rng(4).normal(size=(2, 1, N))
     conditions = {
         name: measures.Answers(noise + signal * POSITIVE, POSITIVE, [name])
-        for name, signal in given["blocked"].items()
+        for name, signal in arguments["blocked"].items()
     }
     frames = {
         "X1": measures.few({"mrpc": grid["mrpc"]}, {"mrpc": grid["none"]}, 5),
         "X2": measures.lead(pairs, heads),
-        "X3": measures.lead({"sst-2": given["singles"]}, heads),
+        "X3": measures.lead({"sst-2": arguments["singles"]}, heads),
         "X4": measures.crossing(pairs, heads, matching.TO_OWN, 0.5),
         "X5": measures.crossing(pairs, heads, matching.TO_WRONG, 0.25),
-        "X6": measures.dial({"mrpc": given["shift"]}, heads, {"mrpc": POSITIVE.astype(int)}),
-        "X7": measures.other_roles(pairs, heads, {"mrpc": places.assign(mean=given["role"])}),
-        "X8": measures.needed({"mrpc": conditions} if given["blocked"] else {}),
+        "X6": measures.dial({"mrpc": arguments["shift"]}, heads, {"mrpc": POSITIVE.astype(int)}),
+        "X7": measures.other_roles(pairs, heads, {"mrpc": places.assign(mean=arguments["role"])}),
+        "X8": measures.needed({"mrpc": conditions} if arguments["blocked"] else {}),
     }
     return claim_table(measures.CLAIMS, frames).set_index("claim")["verdict"].to_dict()
 
 
 def test_claims_are_supported_where_planted_heads_carry_the_signal():
-    found = verdicts()
-    assert found.pop("X1") == "not supported"  # two of twelve heads are more than a twentieth
-    assert {*found.values()} == {"supported"}
+    result = verdicts()
+    assert result.pop("X1") == "not supported"  # two of twelve heads are more than a twentieth
+    assert {*result.values()} == {"supported"}
 
 
 @pytest.mark.parametrize(
@@ -186,5 +186,5 @@ def test_claims_are_refused_one_by_one(claim: str, changed: dict, verdict: str):
 
 
 def test_without_matching_heads_claims_are_not_applicable():
-    found = verdicts(heads=[], blocked={})
-    assert {found[name] for name in ("X2", "X3", "X4", "X5", "X6", "X7", "X8")} == {"not applicable"}
+    result = verdicts(heads=[], blocked={})
+    assert {result[name] for name in ("X2", "X3", "X4", "X5", "X6", "X7", "X8")} == {"not applicable"}

@@ -42,9 +42,9 @@ def scored(request, monkeypatch):
 def test_a_new_role_is_tested_drawn_and_related_to_the_ablation_effect(scored):
     scores, control = map(compose, scored)
     table = controlled_table(scores, control, Rule(1.0, minimum=5, resamples=99))
-    own = table[table["role"] == NEW]
-    assert own["assigned_controlled"].notna().sum() == 12
-    assert own["control"].eq(ROLES[NEW].control).all()
+    own_rows = table[table["role"] == NEW]
+    assert own_rows["assigned_controlled"].notna().sum() == 12
+    assert own_rows["control"].eq(ROLES[NEW].control).all()
     assert about(NEW) == "Every earlier token."
     assert (colours.colour(NEW), colours.marker(NEW)) == (colours.GREY, "p")
     assert theme.in_order(table["role"])[-1] == NEW
@@ -56,7 +56,7 @@ def test_a_new_role_is_tested_drawn_and_related_to_the_ablation_effect(scored):
     data = atlas.role_scores(wide.assign(ablation_loss=np.arange(12.0)), ROLES, "ablation_loss")
     terms = regression.regression_table(data, [*ROLES], [NEW], permutations=99, resamples=9)
     assert NEW in {*terms["term"]}
-    assert NEW in {each.role for each in sets.role_sets(table, "mrpc", 3)}
+    assert NEW in {item.role for item in sets.role_sets(table, "mrpc", 3)}
 
 
 @pytest.mark.parametrize("scored", ["shuffled"], indirect=True)

@@ -34,8 +34,8 @@ def heads(slope: float = 0.0, seed: int = 0, layers: int = LAYERS, width: int = 
     table = index.to_frame(index=False)
     place = table["layer"] * width + table["head"]
     for role in ROLES:
-        own = rng.normal(size=layers * width)
-        table[role] = np.exp(own[place] + 0.1 * rng.normal(size=len(table)))
+        own_rows = rng.normal(size=layers * width)
+        table[role] = np.exp(own_rows[place] + 0.1 * rng.normal(size=len(table)))
     shift = dict(zip(TASKS, rng.normal(size=len(TASKS)), strict=True))
     noise = rng.normal(size=layers * width)[place] + 0.5 * rng.normal(size=len(table))
     score = standardised(table.assign(response=0.0), "response", ["local"])["local"]
@@ -53,13 +53,13 @@ def test_standardised_by_run():
 def test_sums_are_those_of_dealing_heads_one_by_one():
     """The slow way: permute whole heads within layers, alike in all runs, and sum score times change."""
     grid = gridded(standardised(heads(), "response", ROLES), ROLES)
-    observed, drawn = products(grid, 4, seed=3)
+    observed, samples = products(grid, 4, seed=3)
     np.testing.assert_allclose(observed, (grid.scores * grid.change).sum(axis=(1, 2, 3)))
     rng = np.random.default_rng(3)
     order = np.stack([rng.permuted(np.tile(np.arange(HEADS), (4, 1)), axis=1) for _ in range(LAYERS)], axis=1)
     for number in range(4):
         dealt = np.stack([grid.change[:, layer, order[number, layer]] for layer in range(LAYERS)], axis=1)
-        np.testing.assert_allclose(drawn[number], (grid.scores * dealt).sum(axis=(1, 2, 3)))
+        np.testing.assert_allclose(samples[number], (grid.scores * dealt).sum(axis=(1, 2, 3)))
 
 
 def test_shares_are_those_of_least_squares():
@@ -82,10 +82,12 @@ def test_slopes_are_those_of_least_squares_with_a_level_for_every_layer_and_run(
     data = standardised(heads(1.0), "response", ROLES)
     grid = gridded(data, ROLES, without=without)
     assert {*zip(*np.nonzero(~grid.included), strict=True)} == {*without}
-    kept = data.set_index(["layer", "head"]).drop([*without]).reset_index()
-    levels = pd.get_dummies(kept[["task", "seed", "layer"]].astype(str).agg("-".join, axis=1)).to_numpy(float)
-    design = np.column_stack([kept[[*ROLES]], levels])
-    expected = np.linalg.lstsq(design, kept["change"], rcond=None)[0]
+    remaining = data.set_index(["layer", "head"]).drop([*without]).reset_index()
+    levels = pd.get_dummies(remaining[["task", "seed", "layer"]].astype(str).agg("-".join, axis=1)).to_numpy(
+        float
+    )
+    design = np.column_stack([remaining[[*ROLES]], levels])
+    expected = np.linalg.lstsq(design, remaining["change"], rcond=None)[0]
     np.testing.assert_allclose(slopes(grid), expected[: len(ROLES)])
 
 
@@ -107,9 +109,9 @@ def test_an_effect_is_found_with_its_sign_and_an_interval():
 def test_ranks_do_not_hang_on_one_costly_head():
     table = heads(1.5)
     table.loc[(table["layer"] == 0) & (table["head"] == 0), "response"] += 1000
-    found = regression_table(table, ROLES, ROLES, [(0, 0)], permutations=99, resamples=9)
+    result = regression_table(table, ROLES, ROLES, [(0, 0)], permutations=99, resamples=9)
     raw, ranks, without = (
-        rows_of(found, variant).loc[("alone", "local"), "share"] for variant in (RAW, RANKS, WITHOUT)
+        rows_of(result, variant).loc[("alone", "local"), "share"] for variant in (RAW, RANKS, WITHOUT)
     )
     assert raw < 0.3 < ranks
     assert raw < without

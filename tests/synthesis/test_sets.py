@@ -47,7 +47,7 @@ def found() -> list[RoleSet]:
 
 
 def test_sets_of_roles_and_why_some_are_untestable(found: list[RoleSet]):
-    status = {(each.role, each.label): each.status for each in found}
+    status = {(item.role, item.label): item.status for item in found}
     assert status == {
         ("local", "corrected"): "tested",
         ("local", "controlled"): "tested",
@@ -60,13 +60,13 @@ def test_sets_of_roles_and_why_some_are_untestable(found: list[RoleSet]):
 
 def test_random_sets_are_any_other_sets_of_as_many_heads_in_every_layer():
     heads = [(2, 3), (0, 1), (2, 0)]
-    drawn = random_sets(heads, 12, 200)
-    assert len(drawn) == len(set(drawn)) == 200
-    assert all([layer for layer, _ in each] == [0, 2, 2] for each in drawn)
-    assert (0, 1) in {each[0] for each in drawn}  # they may hold some of the heads, but not all
+    samples = random_sets(heads, 12, 200)
+    assert len(samples) == len(set(samples)) == 200
+    assert all([layer for layer, _ in item] == [0, 2, 2] for item in samples)
+    assert (0, 1) in {item[0] for item in samples}  # they may hold some of the heads, but not all
     assert tuple(sorted(heads)) not in random_sets(heads, 4, 99)
     assert len(random_sets(heads, 4, 99)) == 4 * 6 - 1
-    assert drawn != random_sets(heads, 12, 200, seed=1)
+    assert samples != random_sets(heads, 12, 200, seed=1)
     assert random_sets([(0, head) for head in range(9)], 12, 5) == random_sets([], 12, 5) == []
     assert error_of(random_sets, heads, 1, 1) == "a set names 2 heads of one layer: a layer has 1"
 
@@ -77,9 +77,9 @@ def test_a_set_that_means_nothing_is_as_often_significant_as_the_level_says(size
     rng, p = np.random.default_rng(0), []
     for study in range(400):
         effects = rng.exponential(size=(3, 12))
-        own = tuple((layer, int(head)) for layer, size in enumerate(sizes)
+        own_rows = tuple((layer, int(head)) for layer, size in enumerate(sizes)
                     for head in np.sort(rng.permutation(12)[:size]))  # fmt: skip
-        pool = [own, *random_sets(own, 12, 39, study)]
+        pool = [own_rows, *random_sets(own_rows, 12, 39, study)]
         p.append(pooled_p([np.array([sum(effects[head] for head in heads) for heads in pool])]))
     assert 0.02 <= np.mean(np.array(p) <= 0.05) <= 0.075
 
@@ -97,9 +97,9 @@ def test_pooled_p_by_drawing_is_near_the_exact_one():
     rng = np.random.default_rng(0)
     means = [rng.normal(size=20) + [1, *[0] * 19] for _ in range(3)]
     exact = pooled_p(means, combinations=8000)
-    drawn = pooled_p(means, combinations=7999)
+    samples = pooled_p(means, combinations=7999)
     assert 0.01 < exact < 0.5
-    assert abs(drawn - exact) < 4 * np.sqrt(exact / 7999)
+    assert abs(samples - exact) < 4 * np.sqrt(exact / 7999)
 
 
 @pytest.mark.parametrize("tasks", [1, 2, 4])
@@ -117,7 +117,7 @@ def test_excess_draws_cover_sequences_and_sets():
     calm = Change(np.full(30, 2.0), np.zeros((19, 30)))
     assert set(excess_draws([calm], 400)) == {0.0, 2.0}  # the role's own set is one of twenty
     wild = Change(noise[0] + 0.1, noise[1:])
-    of_means = np.std([each.mean() for each in noise[1:]])
+    of_means = np.std([item.mean() for item in noise[1:]])
     assert np.std(excess_draws([wild], 2000)) > 1.5 * of_means
     assert np.std(excess_draws([wild] * 4, 2000)) < np.std(excess_draws([wild], 2000))
 
@@ -153,20 +153,20 @@ def sets_rows(sets: list[RoleSet], measured: dict[str, pd.DataFrame], learned: l
 
 
 def test_table_of_sets(found: list[RoleSet]):
-    both = found + [each._replace(task="qqp") for each in found]
+    both = found + [item._replace(task="qqp") for item in found]
     measured = changes(found, ["mrpc", "qqp"], harm=1.0)
     rows = sets_rows(both, measured, ["mrpc", "qqp"])
-    own = rows.loc[("mrpc", "local", "corrected", "loss")]
+    own_rows = rows.loc[("mrpc", "local", "corrected", "loss")]
     losses = measured["mrpc"].xs("loss", level="metric")
     random = [losses.loc[named(heads)].mean() for heads in random_sets(found[0].heads, WIDTH, 19)]
-    assert own["change"] == pytest.approx(losses.loc["0-1 2-0 2-3"].mean())
-    assert own["excess"] == pytest.approx(own["change"] - np.mean(random))
-    assert own["p"] == pytest.approx(pooled_p([np.array([own["change"], *random])]))
-    assert np.isnan(own["p_holm"])
+    assert own_rows["change"] == pytest.approx(losses.loc["0-1 2-0 2-3"].mean())
+    assert own_rows["excess"] == pytest.approx(own_rows["change"] - np.mean(random))
+    assert own_rows["p"] == pytest.approx(pooled_p([np.array([own_rows["change"], *random])]))
+    assert np.isnan(own_rows["p_holm"])
     means = set_means(found, measured)
     means = means.query("role == 'local' and label == 'corrected' and metric == 'loss'")
     assert means["own"].tolist() == [True, *[False] * len(random)]
-    assert means["change"].tolist() == pytest.approx([own["change"], *random])
+    assert means["change"].tolist() == pytest.approx([own_rows["change"], *random])
     pooled = rows.loc[(POOLED, "local", "corrected")]
     assert pooled.loc["loss", "tasks"] == 2
     assert (pooled["p"] <= 0.01).all()

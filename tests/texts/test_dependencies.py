@@ -76,8 +76,8 @@ def pairs(scored: pd.DataFrame, relation: str) -> list[tuple[int, int, int]]:
 def test_every_word_has_an_arc_of_its_own(tmp_path: Path):
     words = words_of(tmp_path, BOOK, AGO)
     scored = arcs(words)
-    own = words[["sentence", "word", "head"]].itertuples(index=False, name=None)
-    assert pairs(scored, "all") == sorted(own)
+    own_rows = words[["sentence", "word", "head"]].itertuples(index=False, name=None)
+    assert pairs(scored, "all") == sorted(own_rows)
     assert pairs(scored, "all but punct") == pairs(scored, "all")[:-1]
 
 

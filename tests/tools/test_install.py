@@ -36,7 +36,7 @@ def test_the_lock_pins_what_the_project_requires_with_hashes():
     assert len(versions) == len(PINS), "one version for every Python"
     assert {*versions} >= NAMES - {"torch"}
     wrong = [
-        str(each) for each in REQUIRED if each.name != "torch" and versions[each.name] not in each.specifier
+        str(item) for item in REQUIRED if item.name != "torch" and versions[item.name] not in item.specifier
     ]
     assert wrong == []
 

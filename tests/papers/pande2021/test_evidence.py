@@ -49,19 +49,19 @@ def clustered(array: xr.DataArray, clusters: np.ndarray) -> xr.DataArray:
 
 def test_sample_has_the_published_labels_and_the_differences_of_means():
     pretrained, finetuned = study()
-    found = evidence_of(pretrained, {0: finetuned}, RULE, replicates=99)
+    result = evidence_of(pretrained, {0: finetuned}, RULE, replicates=99)
     before, after = pretrained["qqp"].astype(float), finetuned["qqp"].astype(float)
     sample = {"run": 0, "replicate": 0, "task": "qqp"}
     step = after.mean("sequence") - before.mean("sequence")
-    np.testing.assert_allclose(found.change.isel(replicate=[0]).sel(sample), step)
+    np.testing.assert_allclose(result.change.isel(replicate=[0]).sel(sample), step)
     for target in MASSES:
         old, new = (attention_masses(scores)[target].mean("sequence") for scores in (before, after))
-        np.testing.assert_allclose(found.mass.sel(target=target, **sample), new - old, atol=1e-12)
+        np.testing.assert_allclose(result.mass.sel(target=target, **sample), new - old, atol=1e-12)
     for row in published_table(finetuned["qqp"], RULE).itertuples():
         where = sample | {"role": row.role, "layer": row.layer, "head": row.head}
         expected = np.nan if pd.isna(row.assigned) else float(row.assigned)
-        np.testing.assert_equal(found.labels.sel(where).item(), expected)
-        np.testing.assert_allclose(found.p.sel(where).item(), row.p)
+        np.testing.assert_equal(result.labels.sel(where).item(), expected)
+        np.testing.assert_allclose(result.p.sel(where).item(), row.p)
 
 
 @pytest.mark.parametrize("arithmetic", ["corrected", "published"])
@@ -69,19 +69,19 @@ def test_replicate_is_the_evidence_of_the_drawn_sequences(arithmetic):
     clusters = np.random.default_rng(4).permutation(np.arange(N) // 2)
     before, after = (clustered(scores(seed, arithmetic=arithmetic), clusters) for seed in (1, 2))
     counts = np.random.default_rng(5).multinomial(N // 2, np.full(N // 2, 2 / N), size=4)
-    found = replicated(before, after, counts, RULE)
+    result = replicated(before, after, counts, RULE)
     for number, often in enumerate(counts):
         old, new = (drawn_again(array, clusters, often) for array in (before, after))
         table = published_table(new, RULE)
         labels = table["assigned"].astype("Float64").to_numpy(float, na_value=np.nan)
-        np.testing.assert_array_equal(found["labels"][number].values.ravel(), labels)
-        np.testing.assert_allclose(found["p"][number].values.ravel(), table["p"], rtol=1e-7)
+        np.testing.assert_array_equal(result["labels"][number].values.ravel(), labels)
+        np.testing.assert_allclose(result["p"][number].values.ravel(), table["p"], rtol=1e-7)
         step = (new.mean("sequence") - old.mean("sequence")).values
-        np.testing.assert_allclose(found["change"][number], step, atol=1e-12)
+        np.testing.assert_allclose(result["change"][number], step, atol=1e-12)
         for target in MASSES:
             later, earlier = (attention_masses(state)[target].mean("sequence") for state in (new, old))
             mass = (later - earlier).values
-            np.testing.assert_allclose(found["mass"].sel(target=target)[number], mass, atol=1e-12)
+            np.testing.assert_allclose(result["mass"].sel(target=target)[number], mass, atol=1e-12)
 
 
 def test_clusters_are_drawn_whole():
@@ -105,8 +105,8 @@ def test_runs_share_the_sequences_of_a_replicate():
 
 def test_released_maps_are_evidence():
     table = published.roles()
-    found = evidence_of_labels(table)
-    assert found.labels.sum() == table["assigned"].sum()
-    assert found.labels.sel(task="sst-2", role="block").isnull().all()
+    result = evidence_of_labels(table)
+    assert result.labels.sum() == table["assigned"].sum()
+    assert result.labels.sel(task="sst-2", role="block").isnull().all()
     few = evidence_of_labels(table[table["role"] == "cls"]).labels
     assert few.sel(role="sep").isnull().all()
