@@ -55,7 +55,7 @@ def test_derivatives_against_finite_differences(encoder: Encoder, start: str):
         hidden, function = head_outputs(exact, batch_of(encoder), start)
         tangent = torch.randn(hidden.shape, generator=torch.Generator().manual_seed(0), dtype=hidden.dtype)
         tangent[:, 1] = 0
-        result = vmap(lambda each: jvp(function, (hidden,), (item,))[1])(torch.stack([tangent, 2 * tangent]))
+        result = vmap(lambda item: jvp(function, (hidden,), (item,))[1])(torch.stack([tangent, 2 * tangent]))
         step = 1e-5
         difference = (function(hidden + step * tangent) - function(hidden - step * tangent)) / (2 * step)
     finally:

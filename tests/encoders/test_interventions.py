@@ -78,7 +78,7 @@ def test_passes_begin_at_the_first_changed_layer():
     layers = encoder.model.base_model.encoder.layer
     for number, layer in enumerate(layers):
         layer.register_forward_pre_hook(
-            lambda _, given, number=number: calls.append((number, arguments[0].shape[1]))
+            lambda _, arguments, number=number: calls.append((number, arguments[0].shape[1]))
         )
     rows = single_heads(encoder)
     with torch.no_grad():

@@ -175,7 +175,7 @@ def test_value_readers_see_what_enters_the_output_projection(architecture: str):
     model, entered, readings, read = build(architecture), [], [], []
     inputs, gate = batch(model), torch.tensor([[1, 0, 0.5], [1, 1, 2.0]])
     for each in projections(model):
-        each.register_forward_pre_hook(lambda _, found: entered.append(result[0]))
+        each.register_forward_pre_hook(lambda _, result: entered.append(result[0]))
     with tap(model, ValueReader(lambda layer, reading: readings.append((layer, reading))), gate):
         run(model, inputs)
     with tap(model, lambda layer, weights: read.append(weights), gate):
