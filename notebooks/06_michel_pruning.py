@@ -165,7 +165,7 @@ results.save_table(scores[pruning.PRUNING], "michel_pruning")
 # %% [markdown]
 # Scores of different tasks are comparable as shares of the classifier's lead over the constant answer: 1 is the whole
 # classifier, and 0 the constant answer. Only runs that trained successfully have a lead. Random orders are averaged; intervals are
-# 95 %.
+# 95 %, and cut off where a lead is so small that they go beyond the axis.
 
 # %%
 trained = trained_runs(results.join_parts("finetune", tasks, every=False))
@@ -183,6 +183,7 @@ if trained_logits:
     panels.set_axis_labels("share of heads pruned", "share of the\nlead that is left")
     for axes in panels.axes.flat:
         axes.axhline(0, color="black", linewidth=0.6)
+        axes.set(ylim=(-0.5, 1.5))
     figure = panels.figure
 results.save_figure(figure, "michel-F5-pruning")
 

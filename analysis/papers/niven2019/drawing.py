@@ -112,7 +112,11 @@ def halves_panels(runs: pd.DataFrame) -> Figure:
     for axes in grid.axes.flat:
         axes.axline((0.5, 0.5), slope=-1, **DASHED)
         axes.text(
-            0.03, 0.03, "on the line: right in exactly one\nof a point and its copy", transform=axes.transAxes
+            0.97,
+            0.5,
+            "on the line: right in exactly one\nof a point and its copy",
+            transform=axes.transAxes,
+            ha="right",
         )
     grid.set_axis_labels(
         "accuracy on the originals (proportion)", "accuracy on the\nnegated copies (proportion)"
