@@ -120,7 +120,7 @@ finding(
 # And a head that nearly always scores the same, but drops now and then, gets a false label whenever the sample holds no
 # drop: no rule can know what the sample does not show.
 #
-# *Try it.* Set `alpha = 0.01`: the t test still labels more left-skewed heads than it promises, since the level does not
+# **Try it.** Set `alpha = 0.01`: the t test still labels more left-skewed heads than it promises, since the level does not
 # change the shape of the scores.
 #
 # ## How large an effect can the tests find?
@@ -210,7 +210,7 @@ finding(
 # %% [markdown]
 # Where a line is steep at the dashes, the count depends on the threshold more than on the heads.
 #
-# *Try it.* Set `tau = 2`: the right panel then compares with the labels at 2, and the lines of the relations leave 1
+# **Try it.** Set `tau = 2`: the right panel then compares with the labels at 2, and the lines of the relations leave 1
 # sooner, because more heads have scores near 2 than near 3.
 #
 # ## How many sequences does it take?
@@ -299,7 +299,7 @@ others.groupby("control", sort=False)[rules].sum()
 # An ideal head is rightly local, and by the published rule also syntactic wherever words stand close to their heads. That
 # is what comparing it with its twin takes away. No control but uniform attention can be found for cls, sep and delimiter.
 #
-# *Try it.* Set `weighted_block = False`: block is then scored without the entropy of its rows, as every other role is,
+# **Try it.** Set `weighted_block = False`: block is then scored without the entropy of its rows, as every other role is,
 # and uniform attention loses the label.
 #
 # **How far to trust it.** The heads of a real family are not independent, their scores have other shapes than these five,

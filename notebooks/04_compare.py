@@ -161,7 +161,7 @@ finding(
 # Which of these are more than chance? A head has *gained* or *lost* a role when its corrected label changes and the difference
 # (sign flips, corrected after Benjamini and Yekutieli over the heads of the role) agrees; it has *kept* the role with the label in both
 # states. A head with neither label is *equivalent* when two one-sided t tests place its change within the margin. All others are
-# *undecided*.
+# *inconclusive*.
 
 # %%
 classes = changes["change"].fillna("untestable")
@@ -265,7 +265,7 @@ finding(
 )
 
 # %% [markdown]
-# **Try it.** Set `margin = 1`: more heads are equivalent, fewer undecided. Set `tau = 2`: runs share a larger part of the labels of
+# **Try it.** Set `margin = 1`: more heads are equivalent, fewer inconclusive. Set `tau = 2`: runs share a larger part of the labels of
 # *local*, whose heads then lie farther from the threshold.
 #
 # **How far to trust it.** The intervals and tests say what other sequences would show. The runs share the training examples and the

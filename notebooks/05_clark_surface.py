@@ -311,11 +311,11 @@ finding(
 )
 
 # %% [markdown]
-# *Try it.* Set `majority = 0.25`: more heads specialise, the published counts stay. Set `max_tokens = 40`: no head is *broad* any more in
+# **Try it.** Set `majority = 0.25`: more heads specialise, the published counts stay. Set `max_tokens = 40`: no head is *broad* any more in
 # the map of 05_clark_syntax. Why? The largest possible entropy, ln 40 = 3.7 nats, is below the published threshold of 3.8. Set
 # `mask_probability = 0`: the tokens to predict are visible, and the accuracy of the masked-language head rises.
 #
-# *How far to trust it.* One passage is an illustration (F1). The shares are means over many passages of one kind of text, and
+# **How far to trust it.** One passage is an illustration (F1). The shares are means over many passages of one kind of text, and
 # their differences between layers are large. BERT-base and Wikipedia are another model and another text: the sink can be
 # another token, and then the claims about `[SEP]` are asked of that token. The last section shows that heads of a layer are more
 # alike than others, not why; the paper suggests attention dropout.

@@ -156,7 +156,7 @@ main_metric(summary)[columns].style.format(precision=3).hide()
 # most important head of BERT-base lowers the accuracy on MNLI by 1.5 points (independent replication).
 
 # %% [markdown]
-# *Try it.* Set `scored_n = 25`: `least` grows and fewer heads have a dot, although the changes are about as large as
+# **Try it.** Set `scored_n = 25`: `least` grows and fewer heads have a dot, although the changes are about as large as
 # before. McNemar's test sees only the answers that change, and there are fewer of them.
 #
 # ## Do heads that matter for the loss matter for the answers?
@@ -186,7 +186,7 @@ finding(
 )
 
 # %% [markdown]
-# *Try it.* Replace `single_heads` above by `lambda model: single_heads(model, "uniform")`: an ablated head then attends to all
+# **Try it.** Replace `single_heads` above by `lambda model: single_heads(model, "uniform")`: an ablated head then attends to all
 # tokens equally, as in [07_kovaleva_disable](07_kovaleva_disable.ipynb). The output of a head that attends broadly hardly
 # changes, so expect smaller effects in general. Which heads keep theirs?
 #
@@ -240,7 +240,7 @@ reference = published("all_but_one").pivot(index="layer", columns=["source", "ta
 reference["change"].mul(100).style.format(precision=2)
 
 # %% [markdown]
-# *Try it.* Set `chosen_n = 10`. Choices on ten examples are little better than guesses, so the line of the heads chosen on
+# **Try it.** Set `chosen_n = 10`. Choices on ten examples are little better than guesses, so the line of the heads chosen on
 # training examples moves towards the grey dashes, and the other line stays where it is.
 #
 # ## Do effects carry over to other data?
@@ -310,7 +310,7 @@ finding(
 )
 
 # %% [markdown]
-# *How far to trust it.* All runs are fine-tuned from one checkpoint. Intervals are over dev sequences, and those of correlations
+# **How far to trust it.** All runs are fine-tuned from one checkpoint. Intervals are over dev sequences, and those of correlations
 # over heads; a correlation that a few heads carry has a wide one. Effects that no sample can tell from zero agree by chance
 # alone. MRPC and QQP ask one question of other sentences, with another share of paraphrases: that is a domain shift, and not a
 # second sample as the two dev sets of MNLI are. What one head can do without, all of them together may not:

@@ -127,7 +127,7 @@ finding(
 # %% [markdown]
 # For BERT-base on MNLI, importance and the fall of accuracy have a rank correlation of .40 (independent replication).
 #
-# *Try it.* Change `"example"` to `"token"` in the cell of the figure. Within a sequence, derivatives of different signs no
+# **Try it.** Change `"example"` to `"token"` in the cell of the figure. Within a sequence, derivatives of different signs no
 # longer cancel, so that heads that act on many tokens in opposite directions gain importance, and some change places.
 #
 # ## How many heads can be pruned, and in which order?
@@ -209,7 +209,7 @@ finding(
 # An independent replication on BERT-base and MNLI prunes half of the heads: the accuracy falls from .84 to .82 by importance
 # and to .78 by single-head scores.
 #
-# *Try it.* Set `importance_n = 10` and `again_n = 10`. Importance from ten examples is a noisy estimate: its curves come
+# **Try it.** Set `importance_n = 10` and `again_n = 10`. Importance from ten examples is a noisy estimate: its curves come
 # closer to those of random orders, but a few important heads still go last.
 #
 # ## How much faster is a pruned encoder?
@@ -295,7 +295,7 @@ finding(
 )
 
 # %% [markdown]
-# *Try it.* Set `fractions = [0.02, 0.1, 0.5, 1.0]`. After a fiftieth of the steps the classifier is close to the constant
+# **Try it.** Set `fractions = [0.02, 0.1, 0.5, 1.0]`. After a fiftieth of the steps the classifier is close to the constant
 # answer, and its line is flat: it has no lead that pruning could take, which is why claim M8 starts at the first classifier
 # that trained successfully.
 #
@@ -311,7 +311,7 @@ translation = translation.pivot(index="layer", columns=["table", "attention"], v
 translation.style.format(precision=2)
 
 # %% [markdown]
-# *How far to trust it.* The dev sequences that are scored also chose the epoch of fine-tuning, and importance is measured on
+# **How far to trust it.** The dev sequences that are scored also chose the epoch of fine-tuning, and importance is measured on
 # training examples that fine-tuning saw, as in the paper. Heads go in steps of a tenth, so the share that can be pruned is
 # known to a tenth at best. Times are of one processor.
 #

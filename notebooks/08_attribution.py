@@ -168,9 +168,9 @@ survival = tables["pascual_survival"]
 survival.pivot(index="role", columns="map", values="heads").reindex(survival["role"].unique())
 
 # %% [markdown]
-# *Try it.* Set `probes = 1`: the notebook takes a fraction of the time, and single entries of the maps get noisier, but the scores of
+# **Try it.** Set `probes = 1`: the notebook takes a fraction of the time, and single entries of the maps get noisier, but the scores of
 # heads hardly move, since they are means over tokens and sequences. Set `pieces = 16`: sequences are shorter, the run is faster, and fewer
 # sequences show a relation, so that some roles have no label.
 #
-# *How far to trust it.* A label rests on the few dozen short sequences that derivatives allow. The estimator is validated against
+# **How far to trust it.** A label rests on the few dozen short sequences that derivatives allow. The estimator is validated against
 # exact derivatives at the end of 08_pascual.

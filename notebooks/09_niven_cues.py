@@ -152,11 +152,11 @@ finding(
 )
 
 # %% [markdown]
-# *Try it.* Set `planted_productivity = 0.5`: "not" and its pairs move to the dashed line, and so does the baseline. Set
+# **Try it.** Set `planted_productivity = 0.5`: "not" and its pairs move to the dashed line, and so does the baseline. Set
 # `applicable_minimum = 5`: many rare cues join on the left, far above and below the line, since their productivity rests on few points. Negate
 # claims of your own with `negation.by_rule("Dogs should bark")`: which sentence does the rule get wrong?
 #
-# *How far to trust it.* Of many cues some lie above chance by luck; intervals are not corrected for their number. The training set of
+# **How far to trust it.** Of many cues some lie above chance by luck; intervals are not corrected for their number. The training set of
 # the paper's adversarial experiment had swapped warrants instead of negated claims (its erratum), and 40 of the released rows
 # kept their claim; ours has neither defect. A rule negates the sentence, not always the meaning: "should not live off campus" is
 # weaker than "should live on campus".

@@ -213,7 +213,7 @@ study.blocked_table(blocked).style.format(precision=3).hide()
 # **Try it.** Set `threshold` to 2: head 0-8 joins, which matches far less; does it matter as much? Set `pair_tasks` to
 # `["toy-mrpc"]` and `single_tasks` to `[]`: one task alone chooses the heads. Which ones?
 #
-# **How far to trust it.** Bounds were set after a prototype on the same encoder and recipe. All runs are seeds and tasks of one
+# **How far to trust it.** Thresholds were set after a prototype on the same encoder and recipe. All runs are seeds and tasks of one
 # checkpoint, which was tuned on a billion pairs before; which heads survive differs between pre-trained seeds (Prasanna et al.
 # 2020). Above the natural dose the edit leaves the range that the encoder knows. PAWS (same words, other meaning) is untested.
 #

@@ -68,7 +68,7 @@ values = {
 }
 
 # %% [markdown]
-# *Try it.* Add `"match score": ("matching_heads", "state == 'pretrained'", "match")`. Coloured by it, the grid of every pair task
+# **Try it.** Add `"match score": ("matching_heads", "state == 'pretrained'", "match")`. Coloured by it, the grid of every pair task
 # has the same few bright cells, since these scores are taken before fine-tuning.
 #
 # ## Which sentences are shown?
@@ -113,10 +113,10 @@ print(
 head_view(pretrained, "The cat saw the old dog.", max_tokens=max_tokens)
 
 # %% [markdown]
-# *Try it.* Give it two texts and the sieve of matching heads,
+# **Try it.** Give it two texts and the sieve of matching heads,
 # `head_view(pretrained, "The cat saw the old dog.", "The old dog saw a bird.", roles=["match", "block"])`. The cells of *match*
 # are the pairs of equal words in different texts; in MiniLM, heads 1-1 and 2-9 score highest
 # ([11_matching](11_matching.ipynb)).
 #
-# *How far to trust it.* One sentence is an illustration and no evidence. The card says what the head does on all sequences, and
+# **How far to trust it.** One sentence is an illustration and no evidence. The card says what the head does on all sequences, and
 # how sure that is.

@@ -86,7 +86,7 @@ finding(
 )
 
 # %% [markdown]
-# *Try it.* Set `example` to a task with single texts: the frames stay, since matching heads are chosen before fine-tuning, but
+# **Try it.** Set `example` to a task with single texts: the frames stay, since matching heads are chosen before fine-tuning, but
 # their cells turn pale where there is no second text to compare.
 #
 # ## The verdicts
@@ -106,7 +106,7 @@ Markdown(front_page.claims_section(tables).replace("docs/claims.md", ""))
 Markdown(front_page.claims_document(tables, profile, "../figures").split("\n", 1)[1])
 
 # %% [markdown]
-# *Try it.* Change the `threshold` of a claim in the `claims.yaml` of its paper and run the paper's last notebook again: only this
+# **Try it.** Change the `threshold` of a claim in the `claims.yaml` of its paper and run the paper's last notebook again: only this
 # verdict can change, since estimates and intervals do not depend on the threshold.
 #
 # ## Heads worth knowing
@@ -133,7 +133,7 @@ columns = ["task", "seed", "metric", "constant", "bag_of_words", "finetuned", "t
 finetune.reindex(columns=columns).style.format(precision=3).hide()
 
 # %% [markdown]
-# *How far to trust it.* An interval covers new sequences of the same kind, and new runs of the same recipe where several were
+# **How far to trust it.** An interval covers new sequences of the same kind, and new runs of the same recipe where several were
 # made. It does not cover another encoder, threshold or parser.
 
 # %%
