@@ -24,7 +24,7 @@ from analysis.statistics.significance import (
 KEYS = ["layer", "head", "role"]
 TESTS = ["low", "high", "p", "p_sign_flip", "p_by", "p_equivalence"]
 COLUMNS = [*KEYS, "n", "pretrained", "finetuned", "difference", *TESTS, "change"]
-CHANGES = ("gained", "lost", "kept", "equivalent", "undecided")
+CHANGES = ("gained", "lost", "kept", "equivalent", "inconclusive")
 BATCH = 500  # sign flips in memory at a time
 
 
@@ -44,7 +44,7 @@ def compare(
     the heads of the role); p_equivalence (two one-sided t tests of a difference within +- `margin`, score units); and
     change, which depends on the labels `assigned_corrected` of the role tables `before` and `after`. gained: label only
     after, p_by < alpha, difference > 0. lost: label only before, p_by < alpha, difference < 0. kept: label in both.
-    equivalent: label in neither, p_equivalence < alpha. undecided: all others. <NA>: untestable before or after.
+    equivalent: label in neither, p_equivalence < alpha. inconclusive: all others. <NA>: untestable before or after.
 
     A difference that is equal in all units is exact: low = high, and the t tests have p 0 or 1. Source: Pande 2021,
     question 3; departure: the article compares labels and means without a test.
@@ -128,7 +128,7 @@ def _change(table: pd.DataFrame, before: pd.Series, after: pd.Series, alpha: flo
         "kept": had & has,
         "equivalent": ~had & ~has & (table["p_equivalence"] < alpha),
     }
-    classes = pd.Series(np.select([*rules.values()], [*rules], "undecided"), table.index, dtype="string")
+    classes = pd.Series(np.select([*rules.values()], [*rules], "inconclusive"), table.index, dtype="string")
     return classes.where(before.notna() & after.notna())
 
 

@@ -25,8 +25,8 @@ def too_many_verdicts(new: pd.DataFrame, old: pd.DataFrame) -> bool:
     changed = both[both["verdict"] != both["verdict_new"]]
     for claim in changed.itertuples():
         print(f"{claim.claim} is {claim.verdict_new}, committed: {claim.verdict}")
-    undecided = changed[["verdict", "verdict_new"]].isin([INCONCLUSIVE, NOT_APPLICABLE]).any(axis=1)
-    return not undecided.all() or len(changed) > len(both) / 10
+    unresolved = changed[["verdict", "verdict_new"]].isin([INCONCLUSIVE, NOT_APPLICABLE]).any(axis=1)
+    return not unresolved.all() or len(changed) > len(both) / 10
 
 
 def label_difference(new: pd.DataFrame, old: pd.DataFrame) -> float:

@@ -112,11 +112,11 @@ def test_a_change_needs_evidence_that_survives_the_correction(states):
     tables[1].loc[0, "assigned_corrected"] = True
     row = compare(before, after, *tables, Rule(alpha=0.1, resamples=199), permutations=FLIPS).loc[0]
     assert row["p_sign_flip"] < 0.1 < row["p_by"]
-    assert row["change"] == "undecided"
+    assert row["change"] == "inconclusive"
     # Labels that contradict the scores, and a scatter too wide for equivalence.
     swapped = compare(*states, labels(states[1]), labels(states[0]), FAST)
-    assert {cell(swapped, "local", *head)["change"] for head in ((1, 2), (2, 0))} == {"undecided"}
-    assert set(compared(*states, margin=0.001)["change"]) == {"gained", "lost", "kept", "undecided"}
+    assert {cell(swapped, "local", *head)["change"] for head in ((1, 2), (2, 0))} == {"inconclusive"}
+    assert set(compared(*states, margin=0.001)["change"]) == {"gained", "lost", "kept", "inconclusive"}
 
 
 @pytest.mark.parametrize("present", [1, 2])
@@ -131,7 +131,7 @@ def test_one_sequence_has_a_difference_but_no_test(states, present):
 
 @pytest.mark.parametrize(
     ("shift", "p", "p_equivalence", "change"),
-    [(0.0, 1, 0, "equivalent"), (0.25, 0, 0, "equivalent"), (0.75, 0, 1, "undecided")],
+    [(0.0, 1, 0, "equivalent"), (0.25, 0, 0, "equivalent"), (0.75, 0, 1, "inconclusive")],
 )
 def test_constant_difference_is_exact(states, shift, p, p_equivalence, change):
     before = states[0].copy(data=np.round(states[0] * 8) / 8)  # exact in binary, as is the shift
