@@ -17,6 +17,7 @@ from transformers import (
     XLMRobertaTokenizer,
 )
 
+from analysis.encoders import tap
 from analysis.encoders.models import load_tokenizer
 
 LAYERS, HEADS = 2, 3
@@ -80,6 +81,12 @@ def build(architecture: str, vocabulary: int = 50) -> PreTrainedModel:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
         return AutoModel.from_config(config(architecture, vocabulary)).eval()
+
+
+def state(model: PreTrainedModel) -> tuple:
+    """Everything that the tap may change."""
+    hooks = [(name, len(m._forward_hooks), len(m._forward_pre_hooks)) for name, m in model.named_modules()]
+    return model.config._attn_implementation, hooks, dict(tap._active), model.training
 
 
 def projections(model: PreTrainedModel) -> list[torch.nn.Linear]:

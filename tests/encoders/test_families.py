@@ -41,9 +41,7 @@ def test_each_use_works_or_is_refused_in_one_line(family: str, tmp_path: Path):
         "fine-tuning": lambda: finetune(folder, "mrpc", EXAMPLES[:4], EXAMPLES[:4], tuned, 1, 4)["accuracy"],
         "extract": lambda: extract(alone, EXAMPLES, roles=["sep", "local"], progress=False),
         "head_view": lambda: len(head_view(alone, *EXAMPLES[0].texts).page),
-        "ablation": lambda: predict(
-            load_encoder(tuned, task="mrpc"), EXAMPLES, single_heads(alone), progress=False
-        ),
+        "ablation": lambda: predict(load_encoder(tuned, task="mrpc"), EXAMPLES, single_heads(alone)),
     }
     for use, call in uses.items():
         if OFFERED[family][use] == "yes":
@@ -95,9 +93,8 @@ def test_unknown_pieces_match_nothing(family: str):
     """Two emoji have one id, and so has one emoji twice; what the vocabulary knows still matches."""
     tokenizer = tokenizer_of(family)
     for first, second in (("😀", "🎉"), ("😀", "😀")):
-        alone, beside = layouts(
-            tokenizer, [Example("a", first, second), Example("b", f"a {first}", f"{second} a")]
-        )
+        pairs = [Example("a", first, second), Example("b", f"a {first}", f"{second} a")]
+        alone, beside = layouts(tokenizer, pairs)
         assert alone.unknown.sum() == beside.unknown.sum() == 2
         assert match(alone, {}) is None
         rows = match(beside, {}).any(axis=1)

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from scipy.stats import spearmanr
 from transformers import Trainer
 
 from analysis.encoders import finetuning
@@ -39,10 +38,6 @@ def trained(tmp_path_factory) -> tuple[Path, dict[str, float]]:
     return folder, train(folder, epochs=2)
 
 
-def files(folder: Path) -> set[str]:
-    return {path.name for path in folder.iterdir()}
-
-
 def test_stops_keep_the_classifier_on_the_way(tmp_path: Path):
     """Of 4 steps: a share below one step gives the first step, and the last is the checkpoint of a single epoch."""
     stops = Stops(tmp_path / "sst-2-0", [0.01, 0.5, 1.0], load_tokenizer("tiny"))
@@ -53,11 +48,10 @@ def test_stops_keep_the_classifier_on_the_way(tmp_path: Path):
     assert digests[-1] == load_encoder(tmp_path / "last", task="sst-2").digest
 
 
-def test_checkpoint_holds_safetensors_and_no_pickle(trained):
+def test_checkpoint_holds_no_pickle(trained):
     folder, _ = trained
-    assert "model.safetensors" in files(folder)
     assert {path.suffix for path in folder.rglob("*")} <= {".safetensors", ".json", ".txt"}
-    assert files(folder.parent) == {"sst-2"}
+    assert [*folder.parent.iterdir()] == [folder]
 
 
 def test_same_seed_same_bytes_and_another_seed_others(tmp_path: Path):
@@ -69,13 +63,7 @@ def test_same_seed_same_bytes_and_another_seed_others(tmp_path: Path):
     assert weights[0] == weights[1] != weights[2]
 
 
-def test_training_learns_what_one_word_decides(tmp_path: Path):
-    scores = train(tmp_path / "sst-2", epochs=4, batch_size=8)
-    assert scores == evaluate(tmp_path / "sst-2", "sst-2", reviews(40)) == {"accuracy": 1.0}
-
-
 def test_epoch_with_the_best_score_is_kept(tmp_path: Path, monkeypatch):
-    """Training is reported as perfect after the first epoch and useless later; the first must be kept."""
     reported, weights = iter([0.9, 0.1, 0.2, 0.9]), []
 
     def report(task: str, labels: np.ndarray, predictions: np.ndarray) -> dict[str, float]:
@@ -95,20 +83,16 @@ def test_epoch_with_the_best_score_is_kept(tmp_path: Path, monkeypatch):
     assert [torch.equal(remaining, saved) for saved in weights] == [True, False, False]
 
 
-class Interrupted(Exception):
-    pass
-
-
 def interrupt(*_, **__):
-    raise Interrupted
+    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("moment", ["training_step", "evaluate", "_save_checkpoint"])
 def test_failed_training_leaves_nothing(tmp_path: Path, monkeypatch, moment: str):
     monkeypatch.setattr(Trainer, moment, interrupt)
-    with pytest.raises(Interrupted):
+    with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "sst-2", epochs=2)
-    assert files(tmp_path) == set()
+    assert [*tmp_path.iterdir()] == []
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"epochs": 1}, {"learning_rate": 1e-4}, {"max_tokens": 64}])
@@ -116,7 +100,7 @@ def test_the_same_recipe_is_not_trained_again_and_another_is(trained, monkeypatc
     folder, scores = trained
     monkeypatch.setattr(Trainer, "training_step", interrupt)
     assert train(folder, epochs=2) == scores
-    with pytest.raises(Interrupted):
+    with pytest.raises(KeyboardInterrupt):
         train(folder, **{"epochs": 2, **change})
 
 
@@ -131,11 +115,8 @@ def test_metrics_by_hand():
 
 
 def test_bag_of_words_finds_the_word_that_decides():
-    fillers = ["plot", "cast", "music", "ending"]
-    examples = [
-        Example(f"s-{i}", f"The {fillers[i // 2 % 4]} was {('dull', 'great')[i % 2]} .", None, i % 2)
-        for i in range(40)
-    ]
+    texts = [f"The {noun} was {word} ." for noun in ("plot", "cast", "music") for word in ("dull", "great")]
+    examples = [Example(f"s-{i}", texts[i % 6], None, i % 2) for i in range(40)]
     scores = baselines("sst-2", examples[:30], examples[30:])
     assert scores == {"constant": {"accuracy": 0.5}, "bag_of_words": {"accuracy": 1.0}}
 
@@ -151,43 +132,31 @@ def arguments(count: int) -> list[Example]:
     ]
 
 
+def swapped(examples: list[Example]) -> list[Example]:
+    """The same examples, all with the wrong label."""
+    return [replace(example, label=1 - example.label) for example in examples]
+
+
 def test_regression_learns_and_its_checkpoint_gives_the_same_scores(tmp_path: Path):
-    examples = [
-        Example(
-            f"r-{i}",
-            f"they left {i}",
-            "they went" if i % 3 == 0 else "we ate nothing",
-            (5.0, 1.0, 2.0)[i % 3],
-        )
-        for i in range(24)
-    ]
+    answers = [("they went", 5.0), ("we ate nothing", 1.0), ("we ate nothing", 2.0)]
+    examples = [Example(f"r-{i}", f"they left {i}", *answers[i % 3]) for i in range(24)]
     scores = finetune("tiny", "sts-b", examples, examples[:9], tmp_path / "sts-b", 8, 8, 2e-3)
     assert evaluate(tmp_path / "sts-b", "sts-b", examples[:9]) == pytest.approx(scores)
-    encoder = load_encoder(tmp_path / "sts-b", task="sts-b")
-    with torch.no_grad():
-        result = [
-            encoder.model(**encoder.tokenizer(*e.texts, return_tensors="pt")).logits.item()
-            for e in examples[:9]
-        ]
-    labels = np.array([example.label for example in examples[:9]])
     assert scores["pearson"] > 0.8
-    assert scores["pearson"] == pytest.approx(np.corrcoef(labels, result)[0, 1], abs=1e-4)
-    assert scores["spearman"] == pytest.approx(spearmanr(labels, result).statistic, abs=1e-4)
 
 
-def test_multiple_choice_learns_what_one_word_decides(tmp_path: Path):
-    folder, examples = tmp_path / "warrants", arguments(24)
-    scores = finetune("tiny", WARRANTS, examples, examples[:11], folder, 4, 8, 1e-3)
-    assert scores == {"accuracy": 1.0}
-    assert evaluate(folder, WARRANTS, arguments(7)) == scores
-    swapped = [replace(example, label=1 - example.label) for example in arguments(7)]
-    assert evaluate(folder, WARRANTS, swapped) == {"accuracy": 0.0}
+@pytest.mark.parametrize(
+    ("task", "examples"), [("sst-2", reviews(40)), (WARRANTS, arguments(32))], ids=["texts", "choices"]
+)
+def test_training_learns_what_one_word_decides(tmp_path: Path, task: str | Task, examples: list[Example]):
+    scores = finetune("tiny", task, examples[:24], examples[:11], tmp_path / "tuned", 6, 8, 1e-3)
+    assert scores == evaluate(tmp_path / "tuned", task, examples[24:]) == {"accuracy": 1.0}
+    assert evaluate(tmp_path / "tuned", task, swapped(examples)) == {"accuracy": 0.0}
 
 
 def test_training_ends_with_the_epoch_that_fits(tmp_path: Path):
     examples = arguments(24)
-    swapped = [replace(example, label=1 - example.label) for example in arguments(11)]
-    recipe = ("tiny", WARRANTS, examples, swapped)
+    recipe = ("tiny", WARRANTS, examples, swapped(examples[:11]))
     assert finetune(*recipe, tmp_path / "dev", 6, 8, 1e-4) == {"accuracy": 1.0}
     assert evaluate(tmp_path / "dev", WARRANTS, examples)["accuracy"] < 0.9
     assert finetune(*recipe, tmp_path / "fitted", 6, 8, 1e-4, fits=0.9) == {"accuracy": 0.0}
@@ -195,19 +164,16 @@ def test_training_ends_with_the_epoch_that_fits(tmp_path: Path):
     finetune(*recipe, tmp_path / "soon", 6, 8, 1e-4, fits=0.01)
     assert training_history(tmp_path / "soon")["epoch"].max() < 6
     finetune(*recipe, tmp_path / "never", 6, 8, 1e-4, fits=1.1)
-    assert training_history(tmp_path / "never")["epoch"].max() == 6
     assert evaluate(tmp_path / "never", WARRANTS, examples) == {"accuracy": 1.0}
 
 
-def test_training_without_attention_across_texts_gives_other_weights_and_is_part_of_the_recipe(
-    tmp_path: Path,
-):
-    pairs = [
-        Example(f"p-{i}", "a cat ran", ("a cat ran", "the dog sat")[i % 2], 1 - i % 2) for i in range(16)
-    ]
+def test_blocked_heads_are_part_of_the_recipe(tmp_path: Path):
+    """Without attention across texts in some heads, training gives other weights."""
+    texts = ("a cat ran", "the dog sat")
+    pairs = [Example(f"p-{i}", texts[0], texts[i % 2], 1 - i % 2) for i in range(16)]
     recipe = {"epochs": 1, "batch_size": 8, "learning_rate": 1e-3}
-    digests = []
+    digests = set()
     for heads in ([], [(0, 1), (2, 3)], [(0, 1)]):
         finetune("tiny", "mrpc", pairs, pairs[:6], tmp_path / "mrpc", **recipe, blocked=heads)
-        digests.append(load_encoder(tmp_path / "mrpc", task="mrpc").digest)
-    assert len({*digests}) == 3
+        digests.add(load_encoder(tmp_path / "mrpc", task="mrpc").digest)
+    assert len(digests) == 3

@@ -23,6 +23,14 @@ def class_loss(logits: torch.Tensor, example: Example) -> torch.Tensor:
     return cross_entropy(logits.reshape(1, -1), torch.tensor([example.label]))
 
 
+def squared_error(logits: torch.Tensor, example: Example) -> torch.Tensor:
+    return (logits[0, 0] - example.label) ** 2
+
+
+NUMBERS = [Example(e.id, e.text_a, label=number - 1.5) for number, e in enumerate(EXAMPLES)]
+CASES = [(architecture, 3, EXAMPLES, class_loss) for architecture in ARCHITECTURES]
+
+
 def double(architecture: str, outputs: int = 3) -> Encoder:
     encoder = classifier(architecture, outputs)
     encoder.model.double()
@@ -66,13 +74,17 @@ def token_difference(encoder: Encoder, example: Example, layer: int, token: int,
     return (losses[0] - losses[1]) / (2 * STEP)
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_importance_is_that_of_finite_differences(architecture: str):
-    encoder = double(architecture)
-    slopes = differences(encoder, EXAMPLES)
-    result = importance(encoder, EXAMPLES, batch_size=2, progress=False)
+@pytest.mark.parametrize(
+    ("architecture", "outputs", "examples", "loss"), [*CASES, ("roberta", 1, NUMBERS, squared_error)]
+)
+def test_importance_is_that_of_finite_differences(
+    architecture: str, outputs: int, examples: list[Example], loss: Loss
+):
+    encoder = double(architecture, outputs)
+    slopes = differences(encoder, examples, loss)
+    result = importance(encoder, examples, batch_size=2, progress=False)
     np.testing.assert_allclose(result.sel(granularity="example"), abs(slopes).mean(0), rtol=1e-4, atol=1e-7)
-    batches = abs(np.array([slopes[:2].sum(0), slopes[2:4].sum(0), slopes[4]])).sum(0) / len(EXAMPLES)
+    batches = abs(np.array([slopes[:2].sum(0), slopes[2:4].sum(0), slopes[4]])).sum(0) / len(examples)
     np.testing.assert_allclose(result.sel(granularity="batch"), batches, rtol=1e-4, atol=1e-7)
     assert not np.allclose(batches, abs(slopes).mean(0), rtol=1e-2)
 
@@ -87,14 +99,6 @@ def test_token_importance_sums_absolute_differences_of_tokens(architecture: str)
         for layer, token, head in np.ndindex(LAYERS, len(layout), HEADS):
             expected[layer, head] += abs(token_difference(encoder, example, layer, token, head))
     np.testing.assert_allclose(result, expected / len(examples), rtol=1e-4, atol=1e-7)
-
-
-def test_the_loss_of_a_number_is_its_squared_error():
-    encoder = double("roberta", outputs=1)
-    examples = [Example(e.id, e.text_a, label=number - 1.5) for number, e in enumerate(EXAMPLES)]
-    slopes = differences(encoder, examples, lambda logits, example: (logits[0, 0] - example.label) ** 2)
-    result = importance(encoder, examples, progress=False).sel(granularity="example")
-    np.testing.assert_allclose(result, abs(slopes).mean(0), rtol=1e-4, atol=1e-7)
 
 
 def test_heads_that_are_off_have_no_importance_and_change_that_of_others():

@@ -44,23 +44,18 @@ def edited_row(weights: np.ndarray, query: int, edit: Redirection, layout: Layou
     }
 
     def equal(place: int) -> bool:
-        return (
-            query in words and words.get(place) == words[query] and layout.text[place] != layout.text[query]
-        )
+        across = layout.text[place] != layout.text[query]
+        return query in words and words.get(place) == words[query] and across
 
     matched = any(map(equal, range(len(layout))))
-    in_rows = {
-        "matched": matched,
-        "unmatched": query in words and not matched,
-        "all": layout.text[query] >= 0,
-    }
+    unmatched = query in words and not matched
+    in_rows = {"matched": matched, "unmatched": unmatched, "all": layout.text[query] >= 0}
     if not in_rows[edit.rows] or edit.text not in (None, layout.text[query]):
         return weights
-    crosses = [layout.text[place] == 1 - layout.text[query] for place in range(len(layout))]
     moved = {
         "all attention": [True] * len(layout),
         "matching pieces": [*map(equal, range(len(layout)))],
-        "other text": crosses,
+        "other text": [layout.text[place] == 1 - layout.text[query] for place in range(len(layout))],
     }[edit.moved]
     taken = np.where(moved, dose * weights, 0)
     if edit.to == NOWHERE:
@@ -89,8 +84,7 @@ def test_rows_move_as_said_and_other_heads_stay(rows: str, to: str, moved: str, 
     assert replace(1, weights, real) is weights
     for number, layout in enumerate(batch):
         for query in range(len(layout)):
-            own_rows = weights[number, 1, query, : len(layout)].numpy()
-            expected = edited_row(own_rows, query, edit, layout, dose)
+            expected = edited_row(weights[number, 1, query, : len(layout)].numpy(), query, edit, layout, dose)
             np.testing.assert_allclose(result[number, 1, query, : len(layout)], expected, atol=1e-6)
 
 
@@ -147,10 +141,8 @@ def test_wrong_edits_are_refused(options: dict, message: str):
 def test_heads_read_the_other_text_as_if_it_had_the_type_of_their_own():
     encoder = classifier("bert", 2)
     edits = sets(encoder, {"both": HEADS}, ExchangedTypes())
-    result = predict(encoder, PAIRS, edits, progress=False)
-    np.testing.assert_allclose(
-        predict(encoder, PAIRS, edits, batch_size=1, progress=False), result, atol=1e-5
-    )
+    result, by_one = (predict(encoder, PAIRS, edits, batch_size=size, progress=False) for size in (4, 1))
+    np.testing.assert_allclose(by_one, result, atol=1e-5)
     changed = abs(result[1] - result[0]).max("class")
     assert (changed.sel(sequence=["one", "two", "three"]) > 1e-5).all()
     assert changed.sel(sequence="single") < 1e-6

@@ -12,9 +12,7 @@ from analysis.encoders.models import load_tokenizer
 from analysis.texts.passages import Units, chunks, documents, load_passages, passage
 
 TOKENIZER = load_tokenizer("tiny")
-WORDS = (
-    "unhesitatingly the antidisestablishmentarian cat said nothing whatsoever about photosynthesis".split()
-)
+WORDS = "unhesitatingly the antidisestablishmentarian cat said nothing about photosynthesis".split()
 WIKITEXT = (
     " = First Article = \r\n \r\n A well @-@ known cat , 1 @,@ 200 years old . \r\n = = Section = = \r\n"
     " It weighed 3 @.@ 5 kg ( a lot ) . She did n't care . \r\n \r\n = Second = \r\n"
@@ -74,25 +72,19 @@ def test_the_division_is_random_and_no_text_is_empty():
 def test_wikitext(tmp_path: Path):
     path = tmp_path / "wiki.test.raw"
     path.write_bytes(WIKITEXT.encode())
-    assert list(documents(path, None, 0)) == [
-        (
-            "wiki.test-1",
-            ["A well-known cat, 1,200 years old.", "It weighed 3.5 kg (a lot). She did n't care."],
-        ),
-        ("wiki.test-2", ['He said "yes". It\'s so.', "One more; really!"]),
-    ]
+    first = ["A well-known cat, 1,200 years old.", "It weighed 3.5 kg (a lot). She did n't care."]
+    second = ['He said "yes". It\'s so.', "One more; really!"]
+    assert list(documents(path, None, 0)) == [("wiki.test-1", first), ("wiki.test-2", second)]
     sentences = [document.texts for document in documents(path, None, 0, "sentence")]
     assert sentences[1] == ['He said "yes".', "It's so.", "One more; really!"]
 
 
 def test_bundled():
-    passages = load_passages("bundled", 8, 0, TOKENIZER, 64)
+    passages, again, others = (load_passages("bundled", 8, seed, TOKENIZER, 64) for seed in (0, 0, 1))
     assert len(passages) == len({example.id for example in passages}) == 8
-    assert passages == load_passages("bundled", 8, 0, TOKENIZER, 64)
-    assert passages != load_passages("bundled", 8, 1, TOKENIZER, 64)
-    every = load_passages("bundled", None, 0, TOKENIZER, unit="sentence")
-    assert load_passages("bundled", 10**6, 0, TOKENIZER, unit="sentence") == every
-    assert len(load_passages("bundled", 201, 0, TOKENIZER, 64, "sentence")) == 201
+    assert passages == again != others
+    whole = load_passages("bundled", None, 0, TOKENIZER, unit="sentence")
+    assert load_passages("bundled", 10**6, 0, TOKENIZER, unit="sentence") == whole
 
 
 def test_hub(monkeypatch):
@@ -110,8 +102,7 @@ def test_hub(monkeypatch):
     passages = load_passages("hub", 4, 0, TOKENIZER)
     numbers = [example.id.split("-")[1] for example in passages]
     assert len(passages) == len(set(numbers)) == 4
-    number = numbers[0]
-    assert " ".join(passages[0].texts) == f"It was {number}. It went on. The end."
+    assert " ".join(passages[0].texts) == f"It was {numbers[0]}. It went on. The end."
 
 
 def test_real_wikitext(data_dir: Path):

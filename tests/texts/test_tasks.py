@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from studies import error_of
 
 from analysis.errors import InputError
 from analysis.texts.examples import Example, sample
@@ -91,20 +92,18 @@ def test_lines_that_glue_ships_broken_are_skipped_and_counted(tmp_path: Path) ->
     broken = "7\t5\t6\tIn two\nlines?\tNo?\t0\n8\t7\t8\tA blank?\tfor a tab? 1\n"
     whole = "".join(f"{row}\t{row}\t{row}\tWhat is {row}?\tIs it {row}?\t1\n" for row in range(4))
     write(tmp_path, "qqp", FILES["qqp"][0] + broken + whole, "train")
-    with pytest.warns(
-        UserWarning, match=r"train.tsv: 3 of 9 lines have too few fields .* the first is line 4$"
-    ):
+    message = r"train.tsv: 3 of 9 lines have too few fields .* the first is line 4$"
+    with pytest.warns(UserWarning, match=message):
         examples = load_examples("qqp", tmp_path, "train")
     assert [example.id for example in examples] == [f"qqp-train-{row}" for row in (0, 1, 5, 6, 7, 8)]
     write(tmp_path, "qqp", FILES["qqp"][0] + broken, "train")
-    with pytest.raises(InputError, match="train.tsv, line 4: number of fields is 4, not 6"):
-        load_examples("qqp", tmp_path, "train")
+    assert "train.tsv, line 4: number of fields is 4, not 6" in error_of(
+        load_examples, "qqp", tmp_path, "train"
+    )
     write(tmp_path, "qqp", FILES["qqp"][0] + broken + whole.replace("\t1\n", "\t7\n"), "train")
-    with (
-        pytest.warns(UserWarning, match="skipped"),
-        pytest.raises(InputError, match="train.tsv, line 7: label '7'"),
-    ):
-        load_examples("qqp", tmp_path, "train")
+    with pytest.warns(UserWarning, match="skipped"):
+        message = error_of(load_examples, "qqp", tmp_path, "train")
+    assert "train.tsv, line 7: label '7'" in message
 
 
 def test_samples_nest_and_draw_every_row_equally_often() -> None:
