@@ -1,5 +1,6 @@
 """Tables of heads in the form of a study, with random numbers."""
 
+from base64 import b64decode
 from collections.abc import Sequence
 
 import numpy as np
@@ -37,6 +38,12 @@ def role_tables(
     table.loc[untestable, ["mean", "low", "high", "assigned", "assigned_corrected"]] = pd.NA
     table.loc[untestable, "n"], table.loc[untestable, "status"] = 0, "untestable: no sequence has the role"
     return table
+
+
+def unpacked_mask(text: str, length: int) -> np.ndarray:
+    """The mask of a sequence of this length, from the text that `pack` made."""
+    bits = np.unpackbits(np.frombuffer(b64decode(text), np.uint8), count=length * length)
+    return bits.reshape(length, length).astype(bool)
 
 
 def value_tables() -> dict[str, pd.DataFrame]:

@@ -7,12 +7,12 @@ from io import BytesIO
 
 import numpy as np
 import pytest
-from headtables import HEADS, LAYERS, value_tables
+from headtables import HEADS, LAYERS, role_tables, value_tables
 from PIL import Image
 from scipy import stats
 
 from analysis.explorer.packing import unpacked_attention
-from analysis.explorer.view import head_view
+from analysis.explorer.view import explorer, head_view
 from analysis.statistics.roles import LABELS
 
 api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
@@ -34,9 +34,6 @@ def card(page) -> dict[str, list[str]]:
     """The rows of the card by role."""
     rows = page.locator("#card tbody tr")
     return {row.get_attribute("data-role"): row.locator("td").all_inner_texts() for row in rows.all()}
-
-
-# --- mouse and keyboard -------------------------------------------------------------------------------------------
 
 
 def test_clicks_on_a_head_on_a_role_and_on_a_name_in_the_card(show):
@@ -74,9 +71,6 @@ def test_everything_is_reached_by_tab(show):
     assert reached >= {*"skip task state by roles grid top card sentence toggles tokens".split()}
 
 
-# --- what is shown is what the tables and the model say -----------------------------------------------------------
-
-
 def test_card_against_the_tables(show, tables):
     page = show("#task=mrpc&state=finetuned&head=1-2")
     rows = tables[(tables["task"] == "mrpc") & (tables["layer"] == 1) & (tables["head"] == 2)]
@@ -97,28 +91,28 @@ def test_card_against_the_tables(show, tables):
 
 def test_cells_against_the_tables(show, tables):
     page = show("#task=sst-2&state=pretrained&role=nsubj")
-    words = {(True, True): "published and corrected", (True, False): "published only"}
-    words[False, True] = "corrected only"
+    words = {(True, True): ", published and corrected", (True, False): ", published only"}
+    words |= {(False, True): ", corrected only", (False, False): ""}
     for row in tables.query("task == 'sst-2' and state == 'pretrained' and role == 'nsubj'").itertuples():
-        name = cell_name(page, row.layer * HEADS + row.head)
-        label = words.get((bool(row.assigned), bool(row.assigned_corrected)), "")
-        assert name == f"layer {row.layer} head {row.head}: {row.mean:.1f}{', ' * bool(label)}{label}"
+        label = words[bool(row.assigned), bool(row.assigned_corrected)]
+        expected = f"layer {row.layer} head {row.head}: {row.mean:.1f}{label}"
+        assert cell_name(page, row.layer * HEADS + row.head) == expected
 
 
-def test_three_labels(visit, write, controlled_tables):
-    page = visit(write(controlled_tables), "#task=mrpc&state=finetuned&role=local&head=0-1").ready().page
-    row = controlled_tables.query("task == 'mrpc' and state == 'finetuned' and layer == 0 and head == 1")
-    table_row = row.set_index("role").loc["local"]
-    cells = card(page)["local"]
-    labels = [table_row["assigned"], table_row["assigned_corrected"], table_row["assigned_controlled"]]
-    assert [text.endswith("yes") for text in cells[2:5]] == labels
-    assert float(cells[5]) == pytest.approx(table_row["control_mean"] / table_row["mean"], abs=0.006)
-    rows = controlled_tables.query("task == 'mrpc' and state == 'finetuned' and role == 'local'")
+def test_three_labels(visit, tmp_path):
+    tables = role_tables(controlled=True)
+    path = explorer(tables).save(tmp_path / "explorer.html")
+    page = visit(path, "#task=mrpc&state=finetuned&role=local&head=0-1").ready().page
+    rows = tables.query("task == 'mrpc' and state == 'finetuned' and role == 'local'")
     assert rows[[*LABELS]].drop_duplicates().shape[0] > 4
+    row, cells = rows.query("layer == 0 and head == 1").iloc[0], card(page)["local"]
+    assert [text.endswith("yes") for text in cells[2:5]] == row[[*LABELS]].tolist()
+    assert float(cells[5]) == pytest.approx(row["control_mean"] / row["mean"], abs=0.006)
     for row in rows.itertuples():
         words = cell_name(page, row.layer * HEADS + row.head)
-        labels = {label for label in LABELS.values() if label in words}
-        assert labels == {label for column, label in LABELS.items() if getattr(row, column)}
+        assert {label for label in LABELS.values() if label in words} == {
+            label for column, label in LABELS.items() if getattr(row, column)
+        }
 
 
 def true_maps(sentence) -> np.ndarray:
@@ -130,17 +124,16 @@ def test_words_say_the_largest_weights(show, sentences):
     sentence = sentences[0]
     page = show(f"#task=mrpc&state=pretrained&head=2-3&sentence={sentence['id']}&token=4")
     weights = true_maps(sentence)[2, 3]
-    for direction, row in {"given": weights[4], "received": weights[:, 4]}.items():
-        best = np.argsort(-row, kind="stable")[:3]
-        expected = ", ".join(f"{sentence['tokens'][j]} {shown(row[j])}" for j in best)
-        assert text_of(page, "#words").endswith(expected)
-        if direction == "given":
-            page.click("#direction")
-            expect(page.locator("#words")).to_contain_text("gets most attention from")
+    assert text_of(page, "#words").endswith(largest(weights[4], sentence["tokens"]))
+    page.click("#direction")
+    expect(page.locator("#words")).to_contain_text("gets most attention from")
+    assert text_of(page, "#words").endswith(largest(weights[:, 4], sentence["tokens"]))
 
 
-def shown(share: float) -> str:
-    return f"{100 * share:.1f} %" if share < 0.0995 else f"{100 * share:.0f} %"
+def largest(weights: np.ndarray, tokens: list[str]) -> str:
+    """The three tokens with the largest weights, as the page names them."""
+    best = np.argsort(-weights, kind="stable")[:3]
+    return ", ".join(f"{tokens[j]} {100 * weights[j]:.{int(weights[j] < 0.0995)}f} %" for j in best)
 
 
 def test_matrix_says_the_exact_weight(show, sentences):
@@ -158,15 +151,9 @@ def test_matrix_says_the_exact_weight(show, sentences):
 def test_score_of_the_sentence_beside_the_mean_of_the_task(show, sentences, tables):
     page = show(f"#task=mrpc&state=pretrained&role=local&head=0-3&sentence={sentences[1]['id']}")
     score = sentences[1]["scores"]["local"]["pretrained"][3]
-    row = tables.query(
-        "task == 'mrpc' and state == 'pretrained' and role == 'local' and layer == 0 and head == 3"
-    )
-    assert f"score {score:.2f}; mean over the mrpc sample {row['mean'].item():.2f}." in text_of(
-        page, "#score"
-    )
-
-
-# --- other numbers of heads ---------------------------------------------------------------------------------------
+    query = "task == 'mrpc' and state == 'pretrained' and role == 'local' and layer == 0 and head == 3"
+    mean = tables.query(query)["mean"].item()
+    assert f"score {score:.2f}; mean over the mrpc sample {mean:.2f}." in text_of(page, "#score")
 
 
 def test_other_numbers_on_the_card_and_in_the_grid(show):
@@ -182,12 +169,8 @@ def test_other_numbers_on_the_card_and_in_the_grid(show):
         assert float(words.replace("−", "-")) == pytest.approx(median, rel=0.01)
     page.select_option("#task", "sst-2")  # which has only the numbers of the encoder
     expect(page.locator("#by")).to_have_value("mean")
-    assert page.locator("#values [data-value]").evaluate_all(
-        "(rows) => rows.map((row) => row.dataset.value)"
-    ) == ["norm"]
-
-
-# --- links --------------------------------------------------------------------------------------------------------
+    [row] = page.locator("#values [data-value]").all()
+    assert row.get_attribute("data-value") == "norm"
 
 
 def test_a_link_opens_the_same_view(show, sentences):
@@ -203,9 +186,6 @@ def test_a_link_opens_the_same_view(show, sentences):
     assert second.url == first.url
     for part in ("#h-card", "#h-attention", "#words", "#heads-title"):
         assert text_of(second, part) == text_of(first, part)
-
-
-# --- saving -------------------------------------------------------------------------------------------------------
 
 
 def saved(page, button: str) -> bytes:
@@ -226,8 +206,9 @@ def test_pictures_are_saved(show, sentences):
         grey = np.asarray(matrix.convert("L")).astype(float)
     middles = ((np.arange(len(words)) + 0.5) * cell).astype(int)
     weights = true_maps(sentence)[1, 1][np.ix_(words, words)]
-    # The larger a weight, the darker its cell.
-    assert stats.spearmanr(grey[np.ix_(middles, middles)].ravel(), -weights.ravel()).statistic > 0.99
+    assert (
+        stats.spearmanr(grey[np.ix_(middles, middles)].ravel(), -weights.ravel()).statistic > 0.99
+    )  # dark = large
     with Image.open(BytesIO(saved(page, "#attention-png"))) as picture:
         assert picture.size == (2 * int(drawing.get("width")), 2 * int(drawing.get("height")))
         left, top = 2 * float(image.get("x")), 2 * float(image.get("y"))
@@ -243,9 +224,6 @@ def test_pictures_are_saved(show, sentences):
         assert picture.width == 2 * (30 + 46 * HEADS + 4)
 
 
-# --- safety -------------------------------------------------------------------------------------------------------
-
-
 def test_texts_stay_texts(visit, tiny, tmp_path):
     text = "</script><script>document.title = 'lost'</script><img src=x onerror=alert(1)> dog"
     page = visit(head_view(tiny, text).save(tmp_path / "x.html")).ready().page
@@ -255,7 +233,6 @@ def test_texts_stay_texts(visit, tiny, tmp_path):
 
 
 def test_the_browser_refuses_the_network(visit, study_page):
-    """The rule also holds for scripts, not only for the page's own behaviour."""
     visited = visit(study_page).ready()
     page = visited.page
     refused = page.evaluate(
@@ -269,28 +246,24 @@ def test_the_browser_refuses_the_network(visit, study_page):
     visited.requests.clear()  # the browser may report a refused request as a started one
 
 
-# --- colours and widths -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_contrast_on_every_colour_of_a_cell(visit, study_page, scheme):
-    """All possible colours of a cell, not just those of one table; gives the test access to the page's functions."""
-    shown = study_page.with_name(f"open-{scheme}.html")
-    text = study_page.read_text(encoding="utf-8")
+    """The test needs access to the page's functions."""
+    path, text = study_page.with_name(f"open-{scheme}.html"), study_page.read_text(encoding="utf-8")
     assert text.count("\nstart();") == 1
     named = "\nwindow.colours = { ramp, changeColour, inkOn, luminance };\nstart();"
-    shown.write_text(text.replace("\nstart();", named), encoding="utf-8")
-    page = visit(shown, color_scheme=scheme).ready().page
+    path.write_text(text.replace("\nstart();", named), encoding="utf-8")
+    page = visit(path, color_scheme=scheme).ready().page
     least = page.evaluate(
         """() => {
           const { ramp, changeColour, inkOn, luminance } = window.colours;
           const shares = Array.from({ length: 2001 }, (_, i) => i / 1000 - 1);
-          const found = [...shares.map((share) => ramp((share + 1) / 2)), ...shares.map(changeColour)];
+          const all = [...shares.map((share) => ramp((share + 1) / 2)), ...shares.map(changeColour)];
           const ratio = (colour) => {
             const [ink, paper] = [inkOn(colour) === "#000000" ? 0 : 1, luminance(colour)];
             return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
           };
-          return Math.min(...found.map(ratio));
+          return Math.min(...all.map(ratio));
         }"""
     )
     assert least >= CONTRAST
@@ -305,9 +278,6 @@ def test_nothing_leaves_the_page_sideways(show, width):
     page.keyboard.press("v")
     expect(page.locator("#map line").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-
-
-# --- notebooks ----------------------------------------------------------------------------------------------------
 
 
 def test_views_of_a_notebook_stand_side_by_side(visit, tiny, tables, tmp_path):

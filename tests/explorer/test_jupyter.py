@@ -39,12 +39,6 @@ ATTEMPTS = 20
 SLOW = 300_000  # milliseconds that a kernel may take to start and answer
 
 
-def free_port() -> int:
-    with socket.socket() as result:
-        result.bind(("127.0.0.1", 0))
-        return result.getsockname()[1]
-
-
 @pytest.fixture
 def lab(tmp_path: Path, browser) -> Iterator[str]:
     """The address of a JupyterLab that `make notebook` has started in a checkout of one notebook."""
@@ -56,19 +50,16 @@ def lab(tmp_path: Path, browser) -> Iterator[str]:
     (settings / "labconfig").mkdir(parents=True)
     (settings / "jupyter_server_config.json").write_text(SERVER)
     (settings / "labconfig" / "default_setting_overrides.json").write_text(QUIET)
-    port = free_port()
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
     address = f"http://127.0.0.1:{port}"
-    own_rows = {
-        "JUPYTER_PORT": str(port),
-        "JUPYTER_TOKEN": "own",
-        "JUPYTER_CONFIG_DIR": str(settings),
-        "HOME": str(tmp_path),
-        "PYTHONPATH": str(ROOT),
-    }
+    variables = {"JUPYTER_PORT": str(port), "JUPYTER_TOKEN": "own", "JUPYTER_CONFIG_DIR": str(settings)}
+    environment = os.environ | variables | {"HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
     command = ["make", "notebook", f"PYTHON={sys.executable}"]
     with (tmp_path / "log").open("w") as log:
         server = subprocess.Popen(
-            command, cwd=tmp_path, env=os.environ | own_rows, stdout=log, stderr=log, start_new_session=True
+            command, cwd=tmp_path, env=environment, stdout=log, stderr=log, start_new_session=True
         )
     try:
         wait_for(f"{address}/api?token=own", server, tmp_path / "log")
@@ -121,9 +112,8 @@ def test_a_script_is_changed_and_run(lab: str, browser):
     context.set_default_timeout(SLOW)
     page = context.new_page()
     # JupyterLab asks which kernel to start if a cell runs too early; the test takes the kernel it proposes.
-    page.add_locator_handler(
-        page.locator(".jp-Dialog"), lambda dialog: dialog.locator(".jp-mod-accept").click()
-    )
+    dialogs = page.locator(".jp-Dialog")
+    page.add_locator_handler(dialogs, lambda dialog: dialog.locator(".jp-mod-accept").click())
     page.goto(f"{lab}/lab/tree/notebooks/01_figure.py?token=own")
     cells = page.locator(".jp-NotebookPanel:visible .jp-Cell")
     expect(cells).to_have_count(4, timeout=SLOW)

@@ -5,8 +5,10 @@ import json
 import re
 
 import numpy as np
+from headtables import HEADS, LAYERS, unpacked_mask
 
 from analysis.explorer.packing import pack
+from analysis.explorer.payload import scores_of
 from analysis.explorer.view import explorer, head_view
 from analysis.scores.sieves import SIEVES, Sieve, rows
 from analysis.study.profiles import source
@@ -27,20 +29,25 @@ def test_the_browser_may_load_nothing_and_finds_no_address(tables, sentences):
     assert {*re.findall(r"https?://[^\s\"'`<]*", page)} == {SVG_NAMESPACE}
 
 
-def test_nothing_of_a_text_ends_the_script(tiny):
+def test_nothing_of_a_text_or_title_ends_the_script(tiny):
     text = "</script><script>alert(1)</script> <!-- {{style}} &amp; dog"
-    page = explorer(None, pack(tiny, [Example("x", text)])).page
+    page = explorer(None, pack(tiny, [Example("x", text)]), title="<b>{{data}}</b>").page
     assert page.count("</script>") == 2
     assert payload_of(page)["sentences"][0]["a"] == text
-
-
-def test_titles_are_escaped(tables):
-    page = explorer(tables, title="<b>{{data}}</b>").page
-    assert "<b>" not in page
+    assert "<b>" not in page.split('id="data"')[0]
     assert "&lt;b&gt;{{data}}" in page
 
 
-def test_own_sieve_is_a_role(tiny, monkeypatch, unpacked_mask):
+def test_untestable_and_absent_are_not_the_same(tables):
+    entry = scores_of(tables, (LAYERS, HEADS))["sst-2"]["pretrained"]["block"]
+    assert entry["published"] == "?" * 12
+    assert entry["status"][0].startswith("untestable: ")
+    assert (entry["mean"], entry["n"]) == ([None] * 12, 0)
+    part = tables[(tables["layer"] > 0) & (tables["role"] == "local")]
+    assert scores_of(part, (LAYERS, HEADS))["mrpc"]["pretrained"]["local"]["published"].startswith("----")
+
+
+def test_own_sieve_is_a_role(tiny, monkeypatch):
     def previous(layout, pairs):
         """The token before.
 
@@ -69,6 +76,4 @@ def test_a_cell_shows_a_frame_and_a_text(tiny):
 def test_sentences_of_the_study_are_those_of_toy_tasks():
     """The notebook that builds the page takes made-up sentences, whatever data the scores come from."""
     text = source("98_explorer").read_text(encoding="utf-8")
-    calls = re.findall(r"load_examples\((.*?)\(", text)
-    assert calls
-    assert all(call == "toy" for call in calls)
+    assert {*re.findall(r"load_examples\((.*?)\(", text)} == {"toy"}
