@@ -15,14 +15,7 @@ CPU = {
     "threads": 2,
     "results": {
         "minilm": {scale.RATE: 40.0},
-        "bert-base": {
-            scale.RATE: 5.0,
-            "tokens per sequence": 64.0,
-            "sieves": 86,
-            "tokenise, sequences/s": 2000.0,
-            "find word pairs, sequences/s": 4000.0,
-            "build sieves, sequences/s": 1000.0,
-        },
+        "bert-base": {scale.RATE: 5.0, "tokens per sequence": 64.0, "sieves": 86},
     },
 }
 CUDA = {"results": {"bert-base": {scale.RATE: 500.0, "tokens per sequence": 128.0}}}
@@ -32,10 +25,8 @@ def test_the_document_holds_what_the_committed_measurements_give():
     cpu = scale.load("extraction-cpu")
     if cpu is None:
         pytest.skip("benchmarks/results/extraction-cpu.json is missing: run make bench")
-    displayed = (
-        scale.DOCUMENT.read_text(encoding="utf-8").split("<!-- cost -->\n")[1].split("<!-- /cost -->")[0]
-    )
-    assert displayed.strip() == scale.section(cpu, scale.load("extraction-cuda")).strip()
+    document = scale.DOCUMENT.read_text(encoding="utf-8")
+    assert f"<!-- cost -->\n{scale.section(cpu, scale.load('extraction-cuda')).strip()}\n" in document
 
 
 def test_times_and_costs_follow_from_the_rates():
@@ -49,4 +40,3 @@ def test_times_and_costs_follow_from_the_rates():
     assert million["cost, GPU"] == "$0.56"
     assert million["maps, not stored"] == "9.4 TB"
     assert table.loc["1e3", "64 GPUs"] == "under 1 s"
-    assert list(table.index) == [f"1e{power}" for power in range(3, 10)]

@@ -12,11 +12,11 @@ def test_each_claim_has_an_axis_of_its_own_whose_right_side_is_the_claims():
     frames = {"A0": units, "A1": frame({"a": (9.0, 8.5, 9.5)}), "A2": not_applicable("not run")}
     published = {"A0": pd.DataFrame({"value": [0.45]})}
     axes = forest_plot(claim_table(known, frames, published), known).axes[0]
-    samples = {line.get_marker(): line for line in axes.lines if np.isfinite(line.get_xdata()).any()}
+    marks = {line.get_marker(): line for line in axes.lines if np.isfinite(line.get_xdata()).any()}
     # The estimate is .7; the largest value, .8, is farthest from .5.
-    assert np.isclose(samples["o"].get_xdata(), 0.2 / 0.3)
-    assert samples["o"].get_markerfacecolor() == MARKS["supported"]["markerfacecolor"]
-    assert np.isclose(samples["x"].get_xdata(), -0.1 / 0.3)
-    assert np.isclose(samples[MARKS[RELEASED]["marker"]].get_xdata(), -0.05 / 0.3)
-    assert samples["s"].get_xdata() < -0.9  # above the threshold of a claim that asks for less
+    assert np.isclose(marks["o"].get_xdata(), 0.2 / 0.3)
+    assert marks["o"].get_markerfacecolor() == MARKS["supported"]["markerfacecolor"]
+    assert np.isclose(marks["x"].get_xdata(), -0.1 / 0.3)
+    assert np.isclose(marks[MARKS[RELEASED]["marker"]].get_xdata(), -0.05 / 0.3)
+    assert marks["s"].get_xdata() < -0.9  # above the threshold of a claim that asks for less
     assert [text.get_text() for text in axes.texts] == ["not applicable"]

@@ -18,21 +18,20 @@ TOKENS = ["[CLS]", LABEL, BROKEN, "[SEP]"]
 MAP = np.full((4, 4), 0.25)
 GRID = np.ones((LAYERS, HEADS))
 NUMBERS = pd.DataFrame(
-    {"x": [1, 2, 1, 2], "y": [1.0, 2.0, 2.0, 1.0], "s": [LABEL, LABEL, BROKEN, BROKEN], "c": LABEL}
+    {"x": [1, 2] * 2, "y": [1.0, 2.0] * 2, "s": [LABEL, LABEL, BROKEN, BROKEN], "c": LABEL}
 )
+HISTORY = pd.DataFrame({"seed": [LABEL, BROKEN], "epoch": 1, "measure": [LABEL, BROKEN], "value": 1.0})
+LAYER_COUNTS = pd.DataFrame(
+    {"task": LABEL, "state": BROKEN, "role": LABEL, "layer": range(LAYERS), "heads": 1}
+)
+SUMMARY = role_table().assign(exceeds_control=True, assigned_controlled=False)
 
 
 def on_axes(draw: Callable, *arguments: object) -> Figure:
-    """The figure of a drawer that takes axes, made before it."""
+    """The figure of a drawer that takes axes."""
     axes = plt.subplots()[1]
     draw(axes, *arguments)
     return axes.figure
-
-
-def roles(role: str) -> pd.DataFrame:
-    """A table of roles by layer."""
-    rows = [(LABEL, BROKEN, role, layer, 1) for layer in range(LAYERS)]
-    return pd.DataFrame(rows, columns=["task", "state", "role", "layer", "heads"])
 
 
 def claims() -> Figure:
@@ -50,14 +49,10 @@ DRAWERS: dict[str, Callable[[], Figure]] = {
     "attention_maps": lambda: diagrams.attention_maps({LABEL: (MAP, TOKENS), BROKEN: (MAP, TOKENS)}),
     "attention_lines": lambda: on_axes(diagrams.attention_lines, MAP, TOKENS),
     "head_grids": lambda: grids.head_grids({LABEL: GRID, BROKEN: GRID}, BROKEN),
-    "role_layer_maps": lambda: grids.role_layer_maps(roles(LABEL), "heads", BROKEN, "state"),
-    "head_summary": lambda: grids.head_summary(
-        role_table().assign(exceeds_control=True, assigned_controlled=False), GRID, LABEL, GRID > 0, BROKEN
-    ),
+    "role_layer_maps": lambda: grids.role_layer_maps(LAYER_COUNTS, "heads", BROKEN, "state"),
+    "head_summary": lambda: grids.head_summary(SUMMARY, GRID, LABEL, GRID > 0, BROKEN),
     "curves": lambda: lines.curves(NUMBERS, "x", "y", "s", "c").figure,
-    "training_curves": lambda: training.training_curves(
-        pd.DataFrame({"seed": [LABEL, BROKEN], "epoch": 1, "measure": [LABEL, BROKEN], "value": 1.0})
-    ),
+    "training_curves": lambda: training.training_curves(HISTORY),
     "forest_plot": claims,
     "empty": lambda: theme.empty(f"{LABEL} {BROKEN}"),
 }
@@ -74,7 +69,6 @@ def test_signs_of_formulas_are_drawn_as_they_are(drawer: str, monkeypatch: pytes
     monkeypatch.setattr("matplotlib.backends.backend_agg.RendererAgg.draw_text", draw_text)
     figure = DRAWERS[drawer]()
     figure.canvas.draw()
-    samples = " ".join(texts)
-    assert LABEL in samples
-    assert BROKEN in samples
+    assert LABEL in " ".join(texts)
+    assert BROKEN in " ".join(texts)
     assert plt.rcParams["text.parse_math"]  # a formula of one's own is still one elsewhere

@@ -33,11 +33,10 @@ def test_a_few_pixels_of_a_role_survive_among_thousands_of_colours():
     """A palette chosen by area would lose them."""
     shades = np.array([red_green_blue(colour) for colour in map(colours.colour, ROLES)], np.uint8)
     picture = np.random.default_rng(0).integers(0, 256, (200, 200, 3), np.uint8)
-    samples = 3 * len(shades)
-    picture[50, :samples] = np.repeat(shades, 3, axis=0)
+    picture[50, : len(shades)] = shades
     buffer = BytesIO()
     Image.fromarray(picture).save(buffer, "PNG")
-    np.testing.assert_array_equal(pixels(in_palette(buffer.getvalue()))[50, :samples], picture[50, :samples])
+    np.testing.assert_array_equal(pixels(in_palette(buffer.getvalue()))[50, : len(shades)], shades)
 
 
 def test_the_same_figure_is_the_same_bytes(tmp_path: Path):
@@ -54,7 +53,6 @@ def test_the_same_figure_is_the_same_bytes(tmp_path: Path):
     first = saved()
     assert set(first) == {"F1.2.png", "F1.2.svg"}
     assert saved() == first
-    assert pixels(first["F1.2.png"]).shape[2] == 3
 
 
 NOTEBOOK = """from analysis.figures import colours, theme

@@ -1,6 +1,4 @@
 import numpy as np
-import pandas as pd
-import pytest
 from drawing import HEADS, LAYERS, ROLES, role_table
 from matplotlib import pyplot as plt
 
@@ -19,13 +17,12 @@ def test_every_role_has_its_own_colour_and_marker():
 
 
 def test_layer_head_agrees_with_a_lookup_of_every_cell():
-    table = role_table().sample(frac=1, random_state=1)
+    table = role_table().query("role == 'nsubj'").sample(frac=1, random_state=1)
     for value in ("mean", "assigned"):
         matrix = theme.layer_head(table, "nsubj", value)
         assert matrix.shape == (LAYERS, HEADS)
-        for row in table[table["role"] == "nsubj"].to_dict("records"):
-            expected = np.nan if pd.isna(row[value]) else float(row[value])
-            assert matrix[row["layer"], row["head"]] == pytest.approx(expected, nan_ok=True)
+        expected = table[value].astype("Float64").to_numpy(float, na_value=np.nan)
+        np.testing.assert_array_equal(matrix[table["layer"], table["head"]], expected)
 
 
 def test_mesh_has_layer_zero_at_the_bottom_and_hides_missing_cells():
@@ -34,11 +31,3 @@ def test_mesh_has_layer_zero_at_the_bottom_and_hides_missing_cells():
     mesh = theme.layer_head_mesh(axes, values)
     np.testing.assert_array_equal(mesh.get_array().filled(np.nan), values)
     assert (axes.get_xlim(), axes.get_ylim()) == ((-0.5, 2.5), (-0.5, 1.5))
-
-
-def test_rows_of_axes_are_about_equally_long():
-    for count, columns, expected in ((4, 3, 2), (11, 5, 4), (5, 5, 5), (7, 3, 3), (2, 4, 2), (13, 3, 3)):
-        figure, axes = theme.rows_of_axes(count, columns, 1.0)
-        assert len(axes) == len(figure.axes) == count
-        assert axes[-1].get_subplotspec().get_gridspec().ncols == expected
-        plt.close(figure)
