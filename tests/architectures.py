@@ -17,7 +17,6 @@ from transformers import (
     XLMRobertaTokenizer,
 )
 
-from analysis.encoders import tap
 from analysis.encoders.models import load_tokenizer
 
 LAYERS, HEADS = 2, 3
@@ -39,7 +38,7 @@ FIRST_TWO = {"max_position_embeddings": 130, "pad_token_id": 1}  # positions 0 a
 # What the families set apart from the sizes.
 FAMILIES = {
     "bert": {},
-    "distilbert": {},
+    "distilbert": {"dim": 24, "n_layers": LAYERS, "n_heads": HEADS, "hidden_dim": 32},
     "roberta": FIRST_TWO | {"type_vocab_size": 1},
     "electra": {"embedding_size": 16},
     "camembert": FIRST_TWO | {"type_vocab_size": 1},
@@ -50,15 +49,6 @@ FAMILIES = {
     "modernbert": {"local_attention": 8, "global_attn_every_n_layers": 2, "pad_token_id": 1}
     | dict.fromkeys(("bos_token_id", "cls_token_id"), 0)
     | dict.fromkeys(("eos_token_id", "sep_token_id"), 2),
-}
-# In DistilBERT and others the names are attributes, not arguments.
-RENAMED = {
-    "distilbert": {
-        "hidden_size": "dim",
-        "num_hidden_layers": "n_layers",
-        "num_attention_heads": "n_heads",
-        "intermediate_size": "hidden_dim",
-    }
 }
 SENTENCE_PIECES = {  # their special tokens stand in the vocabulary, in this order
     "camembert": (CamembertTokenizer, ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]),
@@ -71,9 +61,7 @@ BYTE_LEVEL = ("roberta", "mpnet", "modernbert")
 
 def config(architecture: str, vocabulary: int):
     """The configuration of a tiny encoder."""
-    renamed = RENAMED.get(architecture, {})
-    sizes = {renamed.get(name, name): size for name, size in SIZES.items()}
-    return AutoConfig.for_model(architecture, vocab_size=vocabulary, **sizes | FAMILIES[architecture])
+    return AutoConfig.for_model(architecture, vocab_size=vocabulary, **SIZES | FAMILIES[architecture])
 
 
 def build(architecture: str, vocabulary: int = 50) -> PreTrainedModel:
@@ -81,12 +69,6 @@ def build(architecture: str, vocabulary: int = 50) -> PreTrainedModel:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
         return AutoModel.from_config(config(architecture, vocabulary)).eval()
-
-
-def state(model: PreTrainedModel) -> tuple:
-    """Everything that the tap may change."""
-    hooks = [(name, len(m._forward_hooks), len(m._forward_pre_hooks)) for name, m in model.named_modules()]
-    return model.config._attn_implementation, hooks, dict(tap._active), model.training
 
 
 def projections(model: PreTrainedModel) -> list[torch.nn.Linear]:

@@ -1,6 +1,5 @@
 """Checks the array shapes written in signatures while the tests run, and finds the optional data."""
 
-import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -14,31 +13,26 @@ from jaxtyping import install_import_hook
 
 # Workers share the cores. This must be set before torch is imported, here and in processes that tests start.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-
-
 # Check shapes in these modules only; wrapping every module would take more than half of the tests' time.
 CHECKED = ["analysis.encoders", "analysis.scores", "analysis.statistics"]
 
 
 class Apart(MetaPathFinder):
-    """Finds the checked modules, compiled as jaxtyping does.
+    """Finds the checked modules, and has jaxtyping compile them alone.
 
-    While its own loader runs a module, Python takes no library that the module imports from its compiled files: torch,
-    transformers and others would be compiled again in every process, which takes 8 seconds.
+    Its own loader would compile the libraries that they import again, in every process, which takes 8 seconds.
     """
 
     def __init__(self, hook: MetaPathFinder):
         self.hook = hook
 
     def find_spec(self, fullname, path=None, target=None):
-        """The module with a loader that compiles it first, and then runs it."""
         if spec := self.hook.find_spec(fullname, path, target):
             spec.loader.exec_module = partial(self.run, spec.loader)
         return spec
 
     @staticmethod
     def run(loader: SourceFileLoader, module: ModuleType) -> None:
-        """Runs a module in its namespace."""
         exec(loader.source_to_code(loader.get_data(loader.path), loader.path), vars(module))
 
 
@@ -88,16 +82,6 @@ def spacy_parser() -> str:
 def study(tmp_path: Path, monkeypatch) -> Study:
     """An empty study with one profile, `quick`, which the runner treats as its own."""
     return Study(tmp_path, monkeypatch)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _frozen_heap() -> None:
-    """Later garbage collections skip what is in memory now, most of it modules.
-
-    accelerate, for one, collects after every training, which takes a third of a second with all modules loaded.
-    """
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

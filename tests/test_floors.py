@@ -3,7 +3,6 @@
 import ast
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -81,18 +80,3 @@ def test_tables_and_claims_are_read_without_torch():
     code += "assert all(paper.CLAIMS for paper in papers().values())\n"
     code += f"assert not {HEAVY} & sys.modules.keys(), [*sys.modules]"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
-
-
-@pytest.mark.parametrize("package", [name for name, path in MODULES.items() if path.name == "__init__.py"])
-def test_packages_import_what_they_offer(package: str):
-    """Below `analysis` itself, a package's file holds plain imports alone; no name it offers is that of a module."""
-    tree = ast.parse(MODULES[package].read_text(encoding="utf-8"))
-    if package == "analysis":
-        names = import_module(package).HOMES
-        assert all(f"{package}.{home}" in MODULES for home in names.values())
-    else:
-        assert all(isinstance(node, ast.Expr | ast.ImportFrom) for node in tree.body)
-        names = [alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names]
-    for name in names:
-        assert f"{package}.{name}" not in MODULES
-        assert hasattr(import_module(package), name)

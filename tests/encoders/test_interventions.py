@@ -68,22 +68,6 @@ def test_logits_are_those_of_gated_forward_passes(architecture: str, operator: s
     assert changes.sel(intervention="0") == 0
 
 
-def test_passes_begin_at_the_first_changed_layer():
-    """Each layer runs for the ordinary pass, the check of the first token, and passes that begin below its end."""
-    encoder, calls = classifier("electra"), []
-    for number, layer in enumerate(encoder.model.base_model.encoder.layer):
-        layer.register_forward_pre_hook(
-            lambda _, arguments, number=number: calls.append((number, arguments[0].shape[1] > 1))
-        )
-    predict(encoder, EXAMPLES[:1], single_heads(encoder), batch_size=1, progress=False)
-    assert [number for number, whole in calls if whole] == [
-        0,
-        1,
-        0,
-    ]  # all tokens; then layer 0's heads stacked
-    assert [number for number, whole in calls if not whole] == [1, 1, 1]
-
-
 NUMBERS = [Example(example.id, example.text_a, label=2.5) for example in EXAMPLES]
 
 

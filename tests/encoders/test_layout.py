@@ -11,7 +11,7 @@ from analysis.encoders.layout import Layout, batches, layouts
 from analysis.encoders.models import load_tokenizer
 from analysis.texts.examples import Example
 
-PAIR = Example("pair", "I don't see it .", "The cat saw the cat !")
+PAIR = ("I don't see it .", "The cat saw the cat !")
 
 
 @pytest.fixture(scope="module")
@@ -20,24 +20,20 @@ def tokenizer() -> PreTrainedTokenizerBase:
     return load_tokenizer("tiny")
 
 
-def one(tokenizer: PreTrainedTokenizerBase, *texts: str, max_tokens: int = 128) -> Layout:
+def one(tokenizer: PreTrainedTokenizerBase, *texts: str) -> Layout:
     """The layout of one sequence."""
-    return layouts(tokenizer, [Example("only", *texts)], max_tokens)[0]
+    return layouts(tokenizer, [Example("only", *texts)])[0]
 
 
 def test_pair_by_hand(tokenizer):
-    layout = layouts(tokenizer, [PAIR])[0]
-    assert layout.id == "pair"
+    layout = one(tokenizer, *PAIR)
     assert " ".join(layout.tokens) == "[CLS] i don ' t see it . [SEP] the cat saw the cat ! [SEP]"
-    assert len(layout) == 16
     assert layout.text.tolist() == [-1] + [0] * 7 + [-1] + [1] * 6 + [-1]
     assert layout.sentence.tolist() == [0] * 8 + [1] * 8
     assert layout.type_ids.tolist() == [0] * 9 + [1] * 7
-    assert np.flatnonzero(layout.cls).tolist() == [0]
-    assert np.flatnonzero(layout.sep).tolist() == [8, 15]
-    assert np.flatnonzero(layout.punctuation).tolist() == [3, 7, 14]
-    assert layout.spans[[0, 8, 15]].tolist() == [[0, 0]] * 3
-    written = [PAIR.texts[t][a:b] for t, (a, b) in zip(layout.text, layout.spans, strict=True) if t >= 0]
+    for mark, places in (("cls", [0]), ("sep", [8, 15]), ("punctuation", [3, 7, 14])):
+        assert np.flatnonzero(getattr(layout, mark)).tolist() == places
+    written = [PAIR[t][a:b] for t, (a, b) in zip(layout.text, layout.spans, strict=True) if t >= 0]
     assert " ".join(written) == "I don ' t see it . The cat saw the cat !"
     assert layout.cut == 0
 
@@ -65,16 +61,6 @@ def test_punctuation_is_found_through_the_spelling_of_byte_level_tokens():
     assert "Ġ," in layout.tokens
     assert {text[a:b] for a, b in layout.spans[layout.punctuation]} == {",", "—", ".", "?"}
     assert not {text[a:b] for a, b in layout.spans[~layout.punctuation]} & {",", "—", ".", "?"}
-
-
-def test_cut_sequences_keep_the_last_separator_and_count_what_went(tokenizer):
-    long, short = "one two three four five six seven eight nine ten", "red blue"
-    layout = one(tokenizer, long, short, max_tokens=10)
-    assert " ".join(layout.tokens) == "[CLS] one two three four five [SEP] red blue [SEP]"
-    assert (layout.cut, *np.flatnonzero(layout.sep)) == (5, 6, 9)
-    single = one(tokenizer, long, max_tokens=8)
-    assert " ".join(single.tokens) == "[CLS] one two three four five six [SEP]"
-    assert (single.cut, one(tokenizer, long, short, max_tokens=15).cut) == (4, 0)
 
 
 def blank(length: int) -> Layout:

@@ -9,7 +9,7 @@ from drawing import HEADS, LAYERS, role_table
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from analysis.figures import diagrams, grids, lines, theme, training
+from analysis.figures import diagrams, grids, lines
 from analysis.figures.claims import forest_plot
 from analysis.statistics.claims import Claim, claim_table, frame
 
@@ -20,7 +20,6 @@ GRID = np.ones((LAYERS, HEADS))
 NUMBERS = pd.DataFrame(
     {"x": [1, 2] * 2, "y": [1.0, 2.0] * 2, "s": [LABEL, LABEL, BROKEN, BROKEN], "c": LABEL}
 )
-HISTORY = pd.DataFrame({"seed": [LABEL, BROKEN], "epoch": 1, "measure": [LABEL, BROKEN], "value": 1.0})
 LAYER_COUNTS = pd.DataFrame(
     {"task": LABEL, "state": BROKEN, "role": LABEL, "layer": range(LAYERS), "heads": 1}
 )
@@ -41,20 +40,16 @@ def claims() -> Figure:
 
 
 DRAWERS: dict[str, Callable[[], Figure]] = {
-    "sieve_diagram": lambda: on_axes(diagrams.sieve_diagram, TOKENS, MAP, 1, LABEL),
     "sieve_diagrams": lambda: diagrams.sieve_diagrams(
         TOKENS, {LABEL: MAP, BROKEN: MAP}, {LABEL: 1, BROKEN: 2}
     ),
-    "attention_map": lambda: on_axes(diagrams.attention_map, MAP, TOKENS, BROKEN),
     "attention_maps": lambda: diagrams.attention_maps({LABEL: (MAP, TOKENS), BROKEN: (MAP, TOKENS)}),
     "attention_lines": lambda: on_axes(diagrams.attention_lines, MAP, TOKENS),
     "head_grids": lambda: grids.head_grids({LABEL: GRID, BROKEN: GRID}, BROKEN),
     "role_layer_maps": lambda: grids.role_layer_maps(LAYER_COUNTS, "heads", BROKEN, "state"),
     "head_summary": lambda: grids.head_summary(SUMMARY, GRID, LABEL, GRID > 0, BROKEN),
     "curves": lambda: lines.curves(NUMBERS, "x", "y", "s", "c").figure,
-    "training_curves": lambda: training.training_curves(HISTORY),
     "forest_plot": claims,
-    "empty": lambda: theme.empty(f"{LABEL} {BROKEN}"),
 }
 
 
