@@ -4,8 +4,7 @@ A Hub serves GLUE, WikiText and a small BERT; a file server serves treebanks, ar
 Their texts are those of the bundled corpus, or made up.
 """
 
-import io
-import zipfile
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,13 +53,12 @@ def small_paper() -> str:
     paper, smoke = (
         yaml.safe_load((ROOT / f"profiles/{name}.yaml").read_text()) for name in ("paper", "smoke")
     )
-    sections = {
-        name: paper.get(name, {})
-        | {key: value for key, value in smoke.get(name, {}).items() if is_number(value)}
-        | SHORT.get(name, {})
-        for name in sorted({*paper, *smoke})
-    }
-    return yaml.safe_dump(sections)
+    for name, section in smoke.items():
+        numbers = {key: value for key, value in section.items() if is_number(value)}
+        paper[name] = paper.get(name, {}) | numbers
+    for name, section in SHORT.items():
+        paper[name] = paper.get(name, {}) | section
+    return yaml.safe_dump(paper)
 
 
 def is_number(value: object) -> bool:
@@ -130,20 +128,13 @@ def files() -> dict[str, bytes]:
     for split, rows in (("train", 1210), ("dev", 316), ("test", 444)):
         table = bundled_arguments(rows, 0, split, productivity=0.6, coverage=0.65).iloc[:, :8]
         contents[f"{split}-full.txt"] = table.to_csv(sep="\t", index=False).encode()
-    with TemporaryDirectory() as folder:
-        write_framenet(Path(folder) / "framenet")
-        contents["framenet_v17.zip"] = zipped(Path(folder) / "framenet", "framenet_v17")
-        write_pipeline(Path(folder) / "pipeline")
-        inside = "en_core_web_sm/en_core_web_sm-3.8.0"
-        contents["en_core_web_sm-3.8.0-py3-none-any.whl"] = zipped(Path(folder) / "pipeline", inside)
+    archives = {"framenet_v17.zip": "framenet_v17", "en_core_web_sm-3.8.0-py3-none-any.whl": "en_core_web_sm"}
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        write_framenet(folder / "framenet_v17")
+        (folder / "en_core_web_sm").mkdir()
+        write_pipeline(folder / "en_core_web_sm" / "en_core_web_sm-3.8.0")
+        for file, inside in archives.items():
+            archive = shutil.make_archive(f"{folder}/archive", "zip", folder, inside)
+            contents[file] = Path(archive).read_bytes()
     return contents
-
-
-def zipped(folder: Path, inside: str) -> bytes:
-    """A zip file of a folder under another name."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for path in sorted(folder.rglob("*")):
-            if path.is_file():
-                archive.write(path, f"{inside}/{path.relative_to(folder).as_posix()}")
-    return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""The tap agrees with eager attention, reads its weights, applies changes, and leaves the model as it was."""
+"""The tap agrees with eager attention, applies changes, leaves the model as it was, and refuses faulty attention."""
 
 from contextlib import suppress
 
@@ -9,7 +9,10 @@ from torch import Tensor
 from transformers import AutoModel, EuroBertConfig, PreTrainedModel
 
 from analysis.encoders import tap as tap_module
-from analysis.encoders.tap import ValueReader, tap, uniform_heads
+from analysis.encoders.layout import layouts
+from analysis.encoders.models import Encoder, load_encoder
+from analysis.encoders.tap import Reading, ValueReader, guard, read_layers, tap, uniform_heads
+from analysis.texts.examples import Example
 
 LENGTHS = (3, 40, 11)
 READ = (*ARCHITECTURES, "camembert", "xlm-roberta", "albert", "modernbert")
@@ -148,3 +151,62 @@ def test_value_readers_see_what_enters_the_output_projection(architecture: str):
         torch.testing.assert_close(reading.context.transpose(1, 2).flatten(2), context)
         expected = (reading.weights @ reading.values) * gate[layer][:, None, None]
         torch.testing.assert_close(reading.context, expected, atol=1e-6, rtol=1e-5)
+
+
+# Of two sequences one needs padding.
+EXAMPLES = [Example("pair", "The old dog ran .", "It saw a red cat ."), Example("word", "Run")]
+
+
+@pytest.fixture(scope="module")
+def tiny() -> Encoder:
+    """Three layers of four heads."""
+    return load_encoder("tiny")
+
+
+def collect(encoder: Encoder, **options) -> list[Tensor]:
+    """The attention of all layers."""
+    maps: dict[int, Tensor] = {}
+    read_layers(encoder, layouts(encoder.tokenizer, EXAMPLES), maps.__setitem__, **options)
+    assert [*maps] == [0, 1, 2]
+    return [*maps.values()]
+
+
+def spread(*shape: int) -> Tensor:
+    return torch.ones(shape) / shape[-1]
+
+
+def test_readings_in_bfloat16_are_in_float32():
+    encoder, readings = load_encoder("tiny", precision="bfloat16"), []
+
+    def read(layer: int, reading: Reading) -> None:
+        assert torch.is_autocast_enabled("cpu") is False
+        readings.append(reading)
+
+    read_layers(encoder, layouts(encoder.tokenizer, EXAMPLES), ValueReader(read), check=True)
+    for reading, attention in zip(readings, collect(encoder), strict=True):
+        assert torch.equal(reading.weights, attention)
+        assert {part.dtype for part in reading} == {torch.float32}
+        torch.testing.assert_close(reading.context, reading.weights @ reading.values, atol=3e-2, rtol=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("attention", "message"),
+    [
+        (spread(2, 4, 3, 3), "falls on padding"),
+        (spread(2, 3, 3, 3), r"shape \(2, 3, 3, 3\), expected \(2, 4, 3, 3\)"),
+        (spread(2, 4, 3, 3) * 1.01, "do not sum to 1"),
+        (torch.full((2, 4, 3, 3), torch.nan), "do not sum to 1"),
+    ],
+)
+def test_guard_stops_what_is_not(tiny, attention: Tensor, message: str):
+    with pytest.raises(RuntimeError, match=message):
+        guard(attention, tiny, torch.tensor([[1, 1, 1], [1, 1, 0]]))
+
+
+def test_guard_watches_over_a_pass_whose_padding_is_attended_to(tiny, monkeypatch):
+    def forget_the_mask(module, query, key, value, attention_mask, **options):
+        return tap_module._active[id(module.config)].attend(module, query, key, value, None, **options)
+
+    monkeypatch.setitem(tap_module.AttentionInterface._global_mapping, tap_module.NAME, forget_the_mask)
+    with pytest.raises(RuntimeError, match="falls on padding"):
+        collect(tiny, check=True)

@@ -1,4 +1,4 @@
-"""The page of a study, and of a text in a notebook: contents, limit of size, texts that must not end its script."""
+"""The page of a study, and of a text in a notebook: its contents, and texts that must not end its script."""
 
 import html
 import json
@@ -14,19 +14,10 @@ from analysis.scores.sieves import SIEVES, Sieve, rows
 from analysis.study.profiles import source
 from analysis.texts.examples import Example
 
-SVG_NAMESPACE = "http://www.w3.org/2000/svg"
-
 
 def payload_of(page: str) -> dict:
     """The data of a page, read as a browser reads them."""
     return json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
-
-
-def test_the_browser_may_load_nothing_and_finds_no_address(tables, sentences):
-    page = explorer(tables, sentences).page
-    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)[1]
-    assert policy.startswith("default-src 'none';")
-    assert {*re.findall(r"https?://[^\s\"'`<]*", page)} == {SVG_NAMESPACE}
 
 
 def test_nothing_of_a_text_or_title_ends_the_script(tiny):

@@ -37,13 +37,14 @@ def texts(path: Path, **options) -> list[tuple[str, ...]]:
 
 
 def test_all_kinds_of_files_give_the_same_texts(tmp_path: Path):
-    lines = write(tmp_path / "a.txt", "\ufeff" + "\r\n".join(f" {text} " for text in TEXTS))
+    lines = write(tmp_path / "a.txt", "\ufeff\r\n" + "\r\n \r\n".join(f" {text} " for text in TEXTS))
     pairs = [(text, text.upper()) for text in TEXTS]
     rows = [{"text": text, "answer": answer, "id": 7} for text, answer in pairs]
     objects = write(tmp_path / "a.jsonl", "\n".join(map(json.dumps, rows)))
     table = write(tmp_path / "a.parquet", pa.Table.from_pylist(rows))
     for path in (lines, objects, table):
         assert texts(path) == [(text,) for text in TEXTS]
+        assert [example.id for example in open_corpus(path).examples(1, 2)] == [f"{path.name}-1"]
     for path in (objects, table):
         assert texts(path, columns=["text", "answer"]) == pairs
     with pytest.raises(InputError, match="a.parquet has no column 'reply': it has text, answer, id"):
@@ -82,12 +83,6 @@ def test_hidden_folders_are_skipped_and_suffixes_may_be_capital(tmp_path: Path):
         write(tmp_path / name, SENTENCE if name == "b.Conllu" else name)
     assert texts(tmp_path) == [("NOTES/A.TXT",), ("Dogs chase cats",)]
     assert open_corpus(tmp_path / "b.Conllu").gold
-
-
-def test_empty_lines_are_no_rows(tmp_path: Path):
-    path = write(tmp_path / "a.txt", "\ufeff\r\none\n \r\ntwo\n\n")
-    assert texts(path) == [("one",), ("two",)]
-    assert [example.id for example in open_corpus(path).examples(1, 2)] == ["a.txt-1"]
 
 
 @pytest.mark.parametrize(

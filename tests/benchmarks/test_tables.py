@@ -1,5 +1,6 @@
-"""The tables of docs/scale.md are what the benchmark's script makes of the committed measurements."""
+"""The committed tables are what the benchmarks make of the committed measurements."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import scale  # noqa: E402
+from benchmarks import scale, timing  # noqa: E402
 
 CPU = {
     "versions": "torch 2, commit 0123",
@@ -19,6 +20,12 @@ CPU = {
     },
 }
 CUDA = {"results": {"bert-base": {scale.RATE: 500.0, "tokens per sequence": 128.0}}}
+
+
+@pytest.mark.parametrize("path", sorted(timing.RESULTS.glob("*.json")), ids=lambda path: path.stem)
+def test_committed_table_holds_what_was_measured(path: Path):
+    result = json.loads(path.read_text(encoding="utf-8"))
+    assert path.with_suffix(".md").read_text(encoding="utf-8") == timing.table(result)
 
 
 def test_the_document_holds_what_the_committed_measurements_give():
