@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from classifiers import EXAMPLES, classifier
 
 from analysis.encoders.finetuning import finetune
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder, load_encoder
+from analysis.encoders.redirection import redirect
 from analysis.errors import InputError
 from analysis.extract_corpus import main as extract_corpus
 from analysis.run import run
@@ -32,6 +34,7 @@ from analysis.texts.examples import Example
 from analysis.texts.glue import load_examples
 from analysis.texts.passages import load_passages
 from analysis.texts.syntax import parse
+from analysis.texts.tasks import match_class
 from analysis.texts.treebank import conllu_files, read_trees
 
 MRPC = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t1\t2\tHe ran.\tShe ran.\n"
@@ -79,6 +82,10 @@ class Material:
         """The tiny encoder, fine-tuned on these examples."""
         return finetune("tiny", "mrpc", train=train, dev=self.examples, folder=self.folder / "checkpoint")
 
+    def redirected(self, **options: Any) -> Any:
+        """Logits of a classifier with the attention of two heads redirected."""
+        return redirect(classifier("bert"), EXAMPLES, **({"heads": {"both": [(0, 1), (1, 2)]}} | options))
+
     def sieved(self, name: str, function: Callable) -> None:
         """Extracts with a sieve that is registered for this call alone."""
         sieve(name)(function)
@@ -121,6 +128,11 @@ TEXTS = [
     ("none.conllu cannot be read: No such", lambda m: parse(ONE, m.folder / "none.conllu")),
     ("line 1: not UTF-8", lambda m: read_trees([m.file("a.conllu", b"\x89PNG\xff\xfe")])),
     ("holds no .conllu file", lambda m: conllu_files([str(m.folder)], m.folder, 2, "dev", 0)),
+    ("'sst-2' has 1 text", lambda m: match_class("sst-2")),
+    ("'sts-b' has 2 text(s) and 0 classes", lambda m: match_class("sts-b")),
+    ("match is 'yes': choose from entailment", lambda m: match_class({"task": "qnli", "match": "yes"})),
+    ("unknown key 'label'", lambda m: match_class({"task": "qnli", "label": "1"})),
+    ("task '' is unknown", lambda m: match_class({"match": "1"})),
     ("unit is 'word'", lambda m: m.passages("bundled", unit="word")),
     ("no such file", lambda m: m.passages(m.folder / "a.raw")),
     ("holds no two paragraphs in a row", lambda m: m.passages(m.file("a.raw", " = Title = \n\n One . \n"))),
@@ -143,6 +155,12 @@ ENCODERS = [
     ("max_tokens is 1000000", lambda m: layouts(m.encoder.tokenizer, m.examples, 10**6)),
     ("a has no label", lambda m: m.tuned([Example("a", "b", "c")])),
     ("mrpc: all 3 training examples have the label 1", lambda m: m.tuned([Example("a", "b", "c", 1)] * 3)),
+    ("'both' names no head", lambda m: m.redirected(heads={"both": []})),
+    ("has no head 7-0", lambda m: m.redirected(heads={"both": [(7, 0)]})),
+    ("rows is 'some': choose from matched", lambda m: m.redirected(rows="some")),
+    ("to is 'moon': choose from other text", lambda m: m.redirected(to="moon")),
+    ("dose is 1.5", lambda m: m.redirected(dose=1.5)),
+    ("text is 3", lambda m: m.redirected(text=3)),
 ]
 SCORES = [
     ("unknown role 'locall'", lambda m: extract(m.encoder, m.examples, roles=["locall"])),

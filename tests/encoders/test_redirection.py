@@ -122,22 +122,6 @@ def test_redirect_names_its_sets_and_reads_its_cache(tmp_path, monkeypatch):
     np.testing.assert_array_equal(result, again)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"heads": {"both": []}}, "'both' names no head"),
-        ({"heads": {"both": [(7, 0)]}}, "has no head 7-0"),
-        ({"rows": "some"}, "rows is 'some': choose from matched"),
-        ({"to": "moon"}, "to is 'moon': choose from other text"),
-        ({"dose": 1.5}, "dose is 1.5"),
-        ({"text": 3}, "text is 3"),
-    ],
-)
-def test_wrong_edits_are_refused(options: dict, message: str):
-    with pytest.raises(InputError, match=message):
-        redirect(classifier("bert", 2), PAIRS, **({"heads": {"both": HEADS}} | options))
-
-
 def test_heads_read_the_other_text_as_if_it_had_the_type_of_their_own():
     encoder = classifier("bert", 2)
     edits = sets(encoder, {"both": HEADS}, ExchangedTypes())

@@ -27,6 +27,7 @@ def test_head_grids_show_the_numbers_and_dot_the_marked_heads():
     assert list(panels) == ROLES
     for role, axes in panels.items():
         np.testing.assert_array_equal(axes.collections[0].get_array().filled(np.nan), means[role])
+        assert axes.get_ylim() == (-0.5, len(means[role]) - 0.5)  # layer 0 at the bottom
         assert axes.collections[0].get_clim() == (0, 5)
         points = [artist for artist in axes.collections if isinstance(artist, PathCollection)]
         dots = {(round(y), round(x)) for artist in points for x, y in artist.get_offsets()}

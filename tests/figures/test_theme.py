@@ -1,6 +1,5 @@
 import numpy as np
 from drawing import HEADS, LAYERS, ROLES, role_table
-from matplotlib import pyplot as plt
 
 from analysis import roles
 from analysis.figures import colours, theme
@@ -23,11 +22,3 @@ def test_layer_head_agrees_with_a_lookup_of_every_cell():
         assert matrix.shape == (LAYERS, HEADS)
         expected = table[value].astype("Float64").to_numpy(float, na_value=np.nan)
         np.testing.assert_array_equal(matrix[table["layer"], table["head"]], expected)
-
-
-def test_mesh_has_layer_zero_at_the_bottom_and_hides_missing_cells():
-    _, axes = plt.subplots()
-    values = np.array([[0.0, 1.0, np.nan], [3.0, 4.0, 5.0]])
-    mesh = theme.layer_head_mesh(axes, values)
-    np.testing.assert_array_equal(mesh.get_array().filled(np.nan), values)
-    assert (axes.get_xlim(), axes.get_ylim()) == ((-0.5, 2.5), (-0.5, 1.5))

@@ -2,14 +2,12 @@
 
 import json
 import shutil
-from functools import cache
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from studies import error_of
 
-from analysis import extract_corpus as command
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.extract_corpus import main
 from analysis.scale import loop
@@ -27,19 +25,11 @@ SENTENCE = """1\tDogs\t_\tNOUN\t_\t_\t2\tnsubj\t_\t_
 
 """
 SHARDS = 3
-LOADED = cache(load_encoder)
 
 
 @pytest.fixture(scope="module")
 def tiny() -> Encoder:
-    """Three layers of four heads."""
-    return LOADED("tiny", "cpu", "float32")
-
-
-@pytest.fixture(autouse=True)
-def _load_once(monkeypatch):
-    """The command loads an encoder once for all tests."""
-    monkeypatch.setattr(command, "load_encoder", LOADED)
+    return load_encoder("tiny")
 
 
 @pytest.fixture
@@ -101,9 +91,7 @@ def test_a_finished_shard_is_skipped(tiny, pairs: Corpus, tmp_path: Path, monkey
     assert extract_shard(pairs, output, tiny, Settings(), 0) == path
 
 
-def test_a_shard_that_stops_in_the_middle_leaves_the_others_alone_and_starts_again(
-    tiny, pairs: Corpus, tmp_path: Path, monkeypatch
-):
+def test_a_stopped_shard_leaves_the_others_alone_and_starts_again(tiny, pairs, tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "CHUNK", 2)
     output = tmp_path / "o"
     extract_shard(pairs, output, tiny, Settings(SHARDS), 0)

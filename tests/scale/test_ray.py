@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,6 @@ import xarray as xr
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install .[ray]")
 
 from analysis import extract_corpus as command
-from analysis.encoders.models import load_encoder
 from analysis.extract_corpus import main
 from analysis.scale import ray as ray_engine
 from analysis.scale.loop import read_shard
@@ -23,7 +22,6 @@ from analysis.texts.corpora import Corpus, open_corpus
 from analysis.texts.examples import Example
 
 pytestmark = pytest.mark.timeout(240)
-LOADED = cache(load_encoder)
 SENTENCE = "1\tDogs\t_\tX\t_\t_\t2\tnsubj\t_\t_\n2\tsleep\t_\tX\t_\t_\t0\troot\t_\t_\n\n"
 
 
@@ -39,13 +37,6 @@ def one_cpu() -> Iterator[None]:
             assert [node["CPU"] for node in nodes] == [1]
             yield
         assert not ray.is_initialized()  # it ends where it was started
-
-
-@pytest.fixture(autouse=True)
-def _load_once(monkeypatch):
-    """This process loads the encoder once for all tests."""
-    for module in (command, ray_engine):
-        monkeypatch.setattr(module, "load_encoder", LOADED)
 
 
 @pytest.fixture
@@ -108,9 +99,7 @@ def test_shards_and_table_are_those_of_the_loop_though_an_actor_dies(gold: Path,
 
 
 @pytest.mark.usefixtures("one_cpu")
-def test_a_shard_whose_workers_keep_dying_ends_the_run(
-    gold: Path, tmp_path: Path, mortal, monkeypatch, capsys
-):
+def test_a_shard_whose_workers_keep_dying_ends_the_run(gold, tmp_path, mortal, monkeypatch, capsys):
     deaths = mortal(9)
     monkeypatch.setattr(ray_engine, "RETRIES", 1)
     assert run(gold, tmp_path / "o", "--shards", "2", "--engine", "ray") == 1
@@ -120,9 +109,7 @@ def test_a_shard_whose_workers_keep_dying_ends_the_run(
 
 
 @pytest.mark.usefixtures("one_cpu")
-def test_what_a_worker_refuses_is_one_line_and_the_finished_shards_stay(
-    gold: Path, tmp_path: Path, capfd: pytest.CaptureFixture
-):
+def test_what_a_worker_refuses_is_one_line_and_the_finished_shards_stay(gold, tmp_path, capfd):
     output, options = tmp_path / "o", ("--parser", "nowhere", "--engine", "ray")
     assert run(gold, output, "--shard", "0/3") == 0
     settings = json.loads((output / "run.json").read_text())
