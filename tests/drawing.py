@@ -1,8 +1,7 @@
-"""What the tests of figures share: small synthetic tables, and whether the axes of a figure have names."""
+"""The role table of the tests of figures."""
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 LAYERS, HEADS = 3, 5
 ROLES = ["local", "syntactic", "delimiter", "nsubj", "dobj", "amod", "advmod", "block", "cls", "sep", "match"]
@@ -19,10 +18,3 @@ def role_table() -> pd.DataFrame:
     table["t"] = table["mean"] - 3
     table["assigned"] = (table["mean"] > 3).astype("boolean").mask(untestable)
     return table[["layer", "head", "role", "n", "mean", "sd", "t", "p", "assigned"]]
-
-
-def unnamed(figure: Figure) -> list[str]:
-    """The directions ("across", "upwards") that no axes and no common label of a figure names."""
-    across = [figure.get_supxlabel(), *(axes.get_xlabel() for axes in figure.axes)]
-    upwards = [figure.get_supylabel(), *(axes.get_ylabel() for axes in figure.axes)]
-    return [name for name, labels in (("across", across), ("upwards", upwards)) if not any(labels)]

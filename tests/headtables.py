@@ -11,30 +11,23 @@ ROLES = ("local", "nsubj", "delimiter", "block")
 TASKS, STATES = ("mrpc", "sst-2"), ("pretrained", "finetuned")
 
 
-def _heads_by(shape: tuple[int, int] = (LAYERS, HEADS), **keys: Sequence) -> pd.DataFrame:
-    index = pd.MultiIndex.from_product([*keys.values(), *map(range, shape)], names=[*keys, "layer", "head"])
-    return index.to_frame(index=False)
+def _heads_by(**keys: Sequence) -> pd.DataFrame:
+    keys |= {"layer": range(LAYERS), "head": range(HEADS)}
+    return pd.MultiIndex.from_product([*keys.values()], names=[*keys]).to_frame(index=False)
 
 
-def role_tables(
-    tasks: Sequence[str] = TASKS,
-    states: Sequence[str] = STATES,
-    controlled: bool = False,
-    roles: Sequence[str] = ROLES,
-    shape: tuple[int, int] = (LAYERS, HEADS),
-) -> pd.DataFrame:
+def role_tables(controlled: bool = False) -> pd.DataFrame:
     """Role tables of random numbers with every kind of label; block is untestable in the last task."""
-    table = _heads_by(shape, task=tasks, state=states, role=roles)
+    table = _heads_by(task=TASKS, state=STATES, role=ROLES)
     rng = np.random.default_rng(0)
     mean = rng.gamma(1.5, 3, len(table))
     table = table.assign(n=rng.integers(50, 60, len(table)), mean=mean, low=0.9 * mean, high=1.1 * mean)
     labels = pd.DataFrame(rng.random((len(table), 3)) < 0.5, columns=["a", "b", "c"]).astype("boolean")
     table = table.assign(assigned=labels["a"], assigned_corrected=labels["b"], status="tested")
     if controlled:
-        table = table.assign(
-            control="twin", control_mean=mean * rng.random(len(table)), assigned_controlled=labels["c"]
-        )
-    untestable = (table["task"] == tasks[-1]) & (table["role"] == "block")
+        table = table.assign(control="twin", control_mean=mean * rng.random(len(table)))
+        table = table.assign(assigned_controlled=labels["c"])
+    untestable = (table["task"] == TASKS[-1]) & (table["role"] == "block")
     table.loc[untestable, ["mean", "low", "high", "assigned", "assigned_corrected"]] = pd.NA
     table.loc[untestable, "n"], table.loc[untestable, "status"] = 0, "untestable: no sequence has the role"
     return table

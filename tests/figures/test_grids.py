@@ -1,6 +1,6 @@
 import numpy as np
 import pandas as pd
-from drawing import ROLES, role_table, unnamed
+from drawing import ROLES, role_table
 from matplotlib.collections import PathCollection
 
 from analysis.figures import grids, theme
@@ -32,7 +32,6 @@ def test_head_grids_show_the_numbers_and_dot_the_marked_heads():
         points = [artist for artist in axes.collections if isinstance(artist, PathCollection)]
         dots = {(round(y), round(x)) for artist in points for x, y in artist.get_offsets()}
         assert dots == cells(role)
-    assert unnamed(figure) == []
 
 
 def test_role_layer_maps_write_the_number_of_heads():
@@ -61,4 +60,3 @@ def test_head_summary_fills_a_mark_by_the_strictest_count_of_its_head():
     assert {*expected} == {"full", "left", "none"}
     frames = {(round(patch.get_y() + 0.46), round(patch.get_x() + 0.46)) for patch in axes.patches}
     assert frames == {*map(tuple, np.argwhere(effect > 0.04).tolist())}
-    assert unnamed(figure) == []

@@ -62,27 +62,23 @@ def test_conllu_brings_the_relations_that_a_parse_of_the_file_finds(tmp_path: Pa
 
 
 def test_shards_divide_the_examples_of_a_folder_and_keep_their_ids(tmp_path: Path):
+    """Hidden files and folders are skipped, and suffixes may be capital."""
     write(tmp_path / "b.txt", "one\ntwo\nthree\n")
-    write(tmp_path / "more" / "b.txt", "four\n")
+    write(tmp_path / "more" / "B.TXT", "four\n")
+    for hidden in (".git/a.txt", "._b.txt"):
+        write(tmp_path / hidden, "hidden")
     write(tmp_path / "rows.parquet", pa.table({"text": [f"row {number}" for number in range(5)]}))
     write(tmp_path / "README.md", "not read")
     corpus = open_corpus(tmp_path)
-    assert corpus.sizes["more/b.txt"] == 5
+    assert corpus.sizes["more/B.TXT"] == 5
     whole = list(corpus.examples())
-    names = ["b.txt-0", "b.txt-1", "b.txt-2", "more/b.txt-0", "rows.parquet-0"]
+    names = ["b.txt-0", "b.txt-1", "b.txt-2", "more/B.TXT-0", "rows.parquet-0"]
     assert [example.id for example in whole[:5]] == names
     for shards in (4, 20):
         parts = [list(corpus.examples(shard, shards)) for shard in range(shards)]
         assert sorted(chain(*parts), key=lambda part: part.id) == sorted(whole, key=lambda part: part.id)
         sizes = [len(part) for part in parts]
         assert max(sizes) - min(sizes) <= 1
-
-
-def test_hidden_folders_are_skipped_and_suffixes_may_be_capital(tmp_path: Path):
-    for name in (".git/A.TXT", "._b.txt", "NOTES/A.TXT", "b.Conllu"):
-        write(tmp_path / name, SENTENCE if name == "b.Conllu" else name)
-    assert texts(tmp_path) == [("NOTES/A.TXT",), ("Dogs chase cats",)]
-    assert open_corpus(tmp_path / "b.Conllu").gold
 
 
 @pytest.mark.parametrize(
