@@ -6,7 +6,6 @@ import torch
 from architectures import SENTENCES as LEARNT
 from architectures import byte_level_tokenizer
 
-from analysis.encoders.models import load_encoder
 from analysis.encoders.tap import tap
 from analysis.scores.words import (
     NO_PIECES,
@@ -29,13 +28,8 @@ SENTENCES = [
 
 
 @pytest.fixture(scope="module")
-def encoder():
-    return load_encoder("tiny")
-
-
-@pytest.fixture(scope="module")
-def sentences(encoder):
-    return split_words(encoder.tokenizer, SENTENCES).kept
+def sentences(tiny):
+    return split_words(tiny.tokenizer, SENTENCES).kept
 
 
 def merged(attention: np.ndarray, word: np.ndarray, rows: str) -> np.ndarray:
@@ -45,15 +39,15 @@ def merged(attention: np.ndarray, word: np.ndarray, rows: str) -> np.ndarray:
     return np.array([[reduce(attention[row][:, column].sum(axis=1)) for column in pieces] for row in pieces])
 
 
-def test_words_keep_their_places(encoder, sentences):
+def test_words_keep_their_places(tiny, sentences):
     for arguments, result in zip(SENTENCES, sentences, strict=True):
-        tokens = encoder.tokenizer.convert_ids_to_tokens(result.input_ids.tolist())
+        tokens = tiny.tokenizer.convert_ids_to_tokens(result.input_ids.tolist())
         assert tokens[0] == "[CLS]"
         assert tokens[-1] == "[SEP]"
         assert result.words == len(arguments)
         for place, form in enumerate(arguments, 1):
             own_rows = [token for token, word in zip(tokens, result.word, strict=True) if word == place]
-            assert own_rows == encoder.tokenizer.tokenize(form)
+            assert own_rows == tiny.tokenizer.tokenize(form)
         assert not result.type_ids.any()
     assert (np.bincount(sentences[0].word) > 1).any(), "no word is split"
 
@@ -73,34 +67,34 @@ def test_byte_level_words_are_spelled_as_in_running_text():
     assert piece_counts(tokenizer, arguments[0]).tolist() == np.bincount(kept[0].word)[1:-1].tolist()
 
 
-def test_left_out_sentences_are_counted_and_shift_nothing(encoder):
+def test_left_out_sentences_are_counted_and_shift_nothing(tiny):
     arguments = [["a"] * 20, ["a", "\u200b", "b"], [], ["It", "rains"], [" ", "x"]]
-    split = split_words(encoder.tokenizer, arguments, max_tokens=10)
+    split = split_words(tiny.tokenizer, arguments, max_tokens=10)
     assert split.left_out == {TOO_LONG: 1, NO_PIECES: 2, NO_WORDS: 1}
     assert [item.number for item in split.kept] == [3]
 
 
 @pytest.mark.parametrize("rows", ROWS)
-def test_maps_of_a_padded_batch_against_loops(encoder, sentences, rows: str):
+def test_maps_of_a_padded_batch_against_loops(tiny, sentences, rows: str):
     pieces, layers = [], []
-    with tap(encoder.model, lambda _, weights: pieces.append(weights.numpy())), torch.inference_mode():
-        encoder.model(**encoder.inputs(sentences))
-    read_batch(encoder, sentences, lambda layer, maps: layers.append((layer, maps.numpy())), rows, check=True)
-    assert [layer for layer, _ in layers] == list(range(encoder.layers))
+    with tap(tiny.model, lambda _, weights: pieces.append(weights.numpy())), torch.inference_mode():
+        tiny.model(**tiny.inputs(sentences))
+    read_batch(tiny, sentences, lambda layer, maps: layers.append((layer, maps.numpy())), rows, check=True)
+    assert [layer for layer, _ in layers] == list(range(tiny.layers))
     for (_, result), attention in zip(layers, pieces, strict=True):
         for number, item in enumerate(sentences):
             size = item.words + 2
-            for head in range(encoder.heads):
+            for head in range(tiny.heads):
                 expected = merged(attention[number, head, : len(item), : len(item)], item.word, rows)
                 np.testing.assert_allclose(result[number, head, :size, :size], expected, atol=1e-6)
             assert not result[number, :, size:].any()
             assert not result[number, :, :, size:].any()
     size = sentences[0].words + 2
     alone = np.stack([result[0, :, :size, :size] for _, result in layers])
-    np.testing.assert_allclose(word_maps(encoder, sentences[0], rows), alone, atol=1e-5)
+    np.testing.assert_allclose(word_maps(tiny, sentences[0], rows), alone, atol=1e-5)
 
 
-def test_without_special_tokens_the_rest_is_the_same(encoder, sentences):
+def test_without_special_tokens_the_rest_is_the_same(tiny, sentences):
     attention = torch.rand(3, 2, *2 * [max(map(len, sentences))])
     whole, words = (WordMerge(sentences, special=special)(attention) for special in (True, False))
     for number, item in enumerate(sentences):
@@ -111,16 +105,16 @@ def test_without_special_tokens_the_rest_is_the_same(encoder, sentences):
         assert not words[number, :, :, item.words :].any()
 
 
-def test_streamed_maps_do_not_depend_on_the_batch(encoder, sentences):
+def test_streamed_maps_do_not_depend_on_the_batch(tiny, sentences):
     result: dict[tuple[int, int], np.ndarray] = {}
 
     def read(indices, layer, maps):
         result.update({(index, layer): item.numpy() for index, item in zip(indices, maps, strict=True)})
 
-    read_word_maps(encoder, sentences, read, budget=1, progress=False)
+    read_word_maps(tiny, sentences, read, budget=1, progress=False)
     alone = dict(result)
-    read_word_maps(encoder, sentences, read, progress=False)
-    assert len(result) == len(sentences) * encoder.layers
+    read_word_maps(tiny, sentences, read, progress=False)
+    assert len(result) == len(sentences) * tiny.layers
     for (index, layer), maps in alone.items():
         size = sentences[index].words + 2
         np.testing.assert_allclose(result[index, layer][:, :size, :size], maps[:, :size, :size], atol=1e-5)

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 import xarray as xr
+from headtables import score_array
 from oracles import skew_corrected_p
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
@@ -27,13 +28,7 @@ def scores() -> xr.DataArray:
     """Random scores of 12 sequences, 2 roles, 3 layers, 5 heads; nsubj is absent from a third of them."""
     values = np.random.default_rng(7).gamma(2, 2, size=(12, 2, 3, 5)).astype(np.float32)
     values[::3, 1] = np.nan
-    return labelled(values, ROLES)
-
-
-def labelled(values: np.ndarray, roles: list[str]) -> xr.DataArray:
-    coordinates = {"role": roles, "layer": range(values.shape[2]), "head": range(values.shape[3])}
-    dims = ("sequence", "role", "layer", "head")
-    return xr.DataArray(values, coordinates, dims, attrs={"arithmetic": "corrected"})
+    return score_array(values, ROLES)
 
 
 def test_published_table_equals_scipy_head_by_head(scores):
@@ -77,7 +72,7 @@ def columns_of(scores: xr.DataArray, table: pd.DataFrame):
 
 def one_role(values: np.ndarray) -> xr.DataArray:
     """Scores (sequence, head) as those of one role in one layer."""
-    return labelled(values[:, None, None, :].astype(np.float32), ["local"])
+    return score_array(values[:, None, None, :].astype(np.float32), ["local"])
 
 
 def with_clusters(scores: xr.DataArray, clusters: np.ndarray) -> xr.DataArray:
@@ -119,7 +114,7 @@ def test_corrected_label_needs_the_corrected_p_and_the_bound():
 def test_corrected_rule_labels_fewer_left_skewed_heads_than_the_published_rule():
     # All means equal the threshold: every label is wrong. The published rule gives 11.2 % of them.
     values = 3 + np.exp(0.5) - np.random.default_rng(5).lognormal(size=(100, 3, 12, 12))
-    table = role_table(labelled(values, ["local", "cls", "sep"]))
+    table = role_table(score_array(values, ["local", "cls", "sep"]))
     assert table["assigned"].mean() == pytest.approx(0.112, abs=3 * np.sqrt(0.112 * 0.888 / 432))
     assert table["assigned_corrected"].mean() < 0.02
 
