@@ -11,14 +11,7 @@ from oracles import skew_corrected_p
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from analysis.statistics.significance import (
-    BY_MEAN,
-    Rule,
-    adjust,
-    corrections,
-    published_table,
-    role_table,
-)
+from analysis.statistics.significance import BY_MEAN, Rule, adjust, corrections, published_table, role_table
 
 ROLES = ["local", "nsubj"]
 

@@ -8,14 +8,7 @@ import pandas as pd
 import pytest
 
 from analysis.papers.niven2019.arguments import SPLITS, Argument, load_arguments
-from analysis.papers.niven2019.cues import (
-    RULES,
-    cue_table,
-    expanded,
-    follows_cue,
-    treebank,
-    whitespace,
-)
+from analysis.papers.niven2019.cues import RULES, cue_table, expanded, follows_cue, treebank, whitespace
 from analysis.papers.niven2019.negation import adversarial
 
 ARCT = Path(os.environ.get("DATA_DIR", "nowhere")) / "arct"

@@ -8,14 +8,7 @@ import torch
 
 from analysis.papers.niven2019.arguments import Argument, load_arguments
 from analysis.papers.niven2019.cues import expanded
-from analysis.papers.niven2019.networks import (
-    PooledWords,
-    Recipe,
-    answers,
-    points,
-    train_words,
-    vocabulary,
-)
+from analysis.papers.niven2019.networks import PooledWords, Recipe, answers, points, train_words, vocabulary
 
 ARGUMENTS = [
     Argument("a", "we need it", "it helps", ("help counts", "help does not count at all"), 0),
