@@ -1,5 +1,3 @@
-"""What the tests of this paper share."""
-
 from pathlib import Path
 
 import pandas as pd

@@ -1,5 +1,3 @@
-"""Probes against loops over pairs, with planted heads, and with ROOT's two alignments."""
-
 import numpy as np
 import pandas as pd
 import pytest

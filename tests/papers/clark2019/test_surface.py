@@ -1,5 +1,3 @@
-"""Surface patterns against loops over the formulas of the paper, on real and uniform maps."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -29,11 +27,10 @@ EXAMPLES = [
 
 @pytest.fixture(scope="module")
 def scores(tiny) -> xr.DataArray:
-    """The scores of all examples."""
     return surface_scores(tiny, EXAMPLES)
 
 
-def formulas(tokens: list[str], attention: np.ndarray) -> dict[str, float]:
+def formulas(tokens: tuple[str, ...], attention: np.ndarray) -> dict[str, float]:
     """The statistics of one map, pair by pair, with the paper's denominators."""
     n, pairs = len(tokens), [(i, j) for i in range(len(tokens)) for j in range(len(tokens))]
     sep = [token == "[SEP]" for token in tokens]
@@ -60,9 +57,7 @@ def test_shares_equal_the_formulas_on_real_maps(tiny, scores):
     means = surface_table(scores).set_index(["layer", "head"])
     maps = [read_attention(tiny, example, segment_ids="zeros") for example in EXAMPLES]
     for layer, head in means.index:
-        rows = [
-            formulas([*layout.tokens], attention[layer, head].astype(float)) for layout, attention in maps
-        ]
+        rows = [formulas(layout.tokens, attention[layer, head].astype(float)) for layout, attention in maps]
         for example, expected in zip(EXAMPLES, rows, strict=True):
             values = shares.sel(sequence=example.id, layer=layer, head=head).to_series()
             assert values.to_dict() == pytest.approx(expected, rel=2e-5, abs=1e-6)
@@ -71,10 +66,8 @@ def test_shares_equal_the_formulas_on_real_maps(tiny, scores):
 
 
 def test_uniform_values_equal_the_formulas_on_uniform_maps(tiny, scores):
-    rows = [
-        formulas([*layout.tokens], np.full((len(layout), len(layout)), 1 / len(layout)))
-        for layout in layouts(tiny.tokenizer, EXAMPLES)
-    ]
+    sequences = layouts(tiny.tokenizer, EXAMPLES)
+    rows = [formulas(one.tokens, np.full((len(one), len(one)), 1 / len(one))) for one in sequences]
     assert uniform_values(scores).to_dict() == pytest.approx(pd.DataFrame(rows).mean().to_dict(), rel=1e-6)
 
 
@@ -91,10 +84,8 @@ def test_blocks_keep_documents_whole_and_have_the_means_of_their_passages(scores
 
 def test_pattern_heads_prefer_their_target():
     """Head 0-1 attends to full stops and commas most, but less than a uniform head; head 1-0 is the broadest."""
-    table = pd.DataFrame([[0, 0], [0, 1], [1, 0]], columns=["layer", "head"]).reindex(
-        columns=["layer", "head", *TARGETS]
-    )
-    table = table.fillna(0.0).assign(next=[0.9, 0.0, 0.3], punct=[0.0, 0.05, 0.2], entropy=[1.0, 2.0, 3.0])
+    table = pd.DataFrame(0.0, range(3), ["layer", "head", *TARGETS]).assign(layer=[0, 0, 1], head=[0, 1, 0])
+    table = table.assign(next=[0.9, 0.0, 0.3], punct=[0.0, 0.05, 0.2], entropy=[1.0, 2.0, 3.0])
     heads = pattern_heads(table, pd.Series(0.1, [*TARGETS, "entropy"]))
     assert heads.to_numpy().tolist() == [["broad", 1, 0, 3.0], ["next token", 0, 0, 0.9]]
 

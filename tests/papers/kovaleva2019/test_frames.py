@@ -1,5 +1,3 @@
-"""Links: where they come from, their placements in a sentence, their scores, and the test against other placements."""
-
 import itertools
 import json
 
@@ -32,7 +30,6 @@ LINK = Link(WORDS, target=(8,), elements=(4, 5, 6))
 
 @pytest.fixture(scope="module")
 def pieces(tiny) -> Words:
-    """The word pieces of the sentence."""
     [pieces] = split_words(tiny.tokenizer, [WORDS]).kept
     return pieces
 
@@ -40,8 +37,8 @@ def pieces(tiny) -> Words:
 def pairs_of(pieces: Words, mode: str, direction: str) -> set[tuple[int, int]]:
     """The positions of each pair of the link among the pieces."""
     places = link_placements(LINK, pieces, mode)
-    pairs = zip(places.rows[places.original].tolist(), places.columns[places.original].tolist(), strict=True)
-    return {pair if direction == "element_to_target" else pair[::-1] for pair in pairs}
+    pairs = [places.rows[places.original].tolist(), places.columns[places.original].tolist()]
+    return {*zip(*pairs[:: 1 if direction == "element_to_target" else -1], strict=True)}
 
 
 def test_pairs_of_the_authors_code_and_all_pairs(pieces):
@@ -75,13 +72,9 @@ def test_placement_test_counts_all_placements():
 
 
 def test_a_line_takes_first_occurrences():
-    row = {
-        "sentence": "he saw that he was so agitated",
-        "target": "agitated",
-        "frame_elements": ["he", "so agitated"],
-    }
-    link = line_link(json.dumps(row), "here")
-    assert link == Link(tuple(row["sentence"].split()), (6,), (0, 5, 6))
+    sentence = "he saw that he was so agitated"
+    row = {"sentence": sentence, "target": "agitated", "frame_elements": ["he", "so agitated"]}
+    assert line_link(json.dumps(row), "here") == Link(tuple(sentence.split()), (6,), (0, 5, 6))
 
 
 def test_bundled_links_are_arguments_at_a_distance():

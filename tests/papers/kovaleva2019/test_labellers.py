@@ -1,5 +1,3 @@
-"""Maps drawn by code, and the rules that find their patterns; measures against loops; quality by hand."""
-
 from types import SimpleNamespace
 
 import numpy as np
@@ -46,7 +44,7 @@ def padded(first: np.ndarray, second: np.ndarray) -> torch.Tensor:
 
 
 def by_loops(one: np.ndarray, layout) -> list[float]:
-    """The measures from their definitions."""
+    """MEASURES from their definitions."""
     size = len(one)
     received = [sum(one[i][j] for i in range(size)) / size for j in range(size)]
     special = sum(received[j] for j in range(size) if layout.cls[j] or layout.sep[j])
@@ -80,7 +78,6 @@ def test_rules_find_the_patterns_of_new_drawn_maps(drawn):
 
 
 def test_quality_by_hand():
-    """Three maps of two patterns, of which a labeller gets two right."""
     labelled = LabelledMaps([np.eye(len(SINGLE), dtype=np.float32)] * 3, [SINGLE] * 3, np.array([0, 0, 1]))
     labeller = Labeller(SimpleNamespace(predict=lambda _: np.array([0, 1, 1])))
     quality, confusion = quality_tables(labeller, {"drawn": labelled})

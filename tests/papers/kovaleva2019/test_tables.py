@@ -1,5 +1,3 @@
-"""Tables from readings that are made by hand."""
-
 import itertools
 
 import numpy as np
@@ -36,16 +34,9 @@ def reading(seed: int) -> xr.Dataset:
         "pattern": (("sequence", *heads), labels),
         "cosine": (("sequence", *heads), rng.random((N, LAYERS, HEADS))),
     }
-    coordinates = {
-        "sequence": range(N),
-        "cluster": ("sequence", np.arange(N)),
-        "feature": [*FEATURES],
-        "link_name": [*LINKS],
-        "link_mode": [*LINK_MODES],
-        "layer": range(LAYERS),
-        "head": range(HEADS),
-    }
-    return xr.Dataset(variables, coordinates)
+    names = {"feature": [*FEATURES], "link_name": [*LINKS], "link_mode": [*LINK_MODES]}
+    axes = {"sequence": range(N), "layer": range(LAYERS), "head": range(HEADS)}
+    return xr.Dataset(variables, names | axes | {"cluster": ("sequence", np.arange(N))})
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +82,6 @@ def test_block_means(readings):
 
 def test_verb_blocks_pool_tasks_before_fine_tuning(readings):
     table = verb_blocks(readings).set_index(["direction", "block", "layer", "head"])
-    links = [
-        readings[task, None]["link"].sel(link_name=LINKS[0], layer=1, head=2) for task in ("mrpc", "qqp")
-    ]
-    values = np.concatenate([link.sel(link_mode="aligned").values[2::10] for link in links])
+    place = {"link_name": LINKS[0], "link_mode": "aligned", "layer": 1, "head": 2}
+    values = [readings[task, None]["link"].sel(place).values[2::10] for task in ("mrpc", "qqp")]
     assert table.loc[(LINKS[0], 2, 1, 2), "mean"] == pytest.approx(np.nanmean(values))

@@ -1,5 +1,3 @@
-"""Tables of ablated heads on made-up answers, where every change can be counted."""
-
 import numpy as np
 import pytest
 from removals import logits, wrong
@@ -67,12 +65,8 @@ def test_harmless_losses_are_at_most_a_fifth_of_the_lead(single):
     """The lead is 16 of 40 answers, so that a loss of 3 is harmless; a run that is not trained does not count."""
     runs = {("sst-2", 0): single, ("sst-2", 1): single}
     table = harmless_shares(runs, {}, {"sst-2": LABELS}, [("sst-2", 0)])
-    assert table.loc[0, ["unit", "task", "value", "runs"]].tolist() == [
-        "head",
-        "sst-2",
-        pytest.approx(5 / 6),
-        1,
-    ]
+    assert table.loc[0, ["unit", "task", "runs"]].tolist() == ["head", "sst-2", 1]
+    assert table.loc[0, "value"] == pytest.approx(5 / 6)
     assert harmless_shares(runs, {}, {"sst-2": LABELS}, [])["value"].isna().all()
 
 

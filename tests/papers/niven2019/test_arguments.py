@@ -1,5 +1,3 @@
-"""Arguments: the released files, and what each set-up shows of an argument."""
-
 import os
 from pathlib import Path
 

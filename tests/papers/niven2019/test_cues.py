@@ -1,5 +1,3 @@
-"""Cues: the published definitions on the released data, and against what the grammar planted."""
-
 import os
 from pathlib import Path
 

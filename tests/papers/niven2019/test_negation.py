@@ -1,5 +1,3 @@
-"""Negated claims and the adversarial set."""
-
 import os
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-"""The small models: their input, their pooling, and that they learn from words that decide."""
-
 from dataclasses import replace
 
 import numpy as np
@@ -49,12 +47,10 @@ def test_scores_are_those_of_single_texts(hidden: int | None, setup: str, shared
     read = points(ARGUMENTS, setup, WORDS, joined=True)
     with torch.no_grad():
         expected = [
-            [
-                by_hand(model, [*(text.format(**vars(argument)) for text in shared), warrant])
-                for warrant in argument.warrants
-            ]
+            [by_hand(model, [text.format(**vars(argument)) for text in shared] + [warrant])
+             for warrant in argument.warrants]
             for argument in ARGUMENTS
-        ]
+        ]  # fmt: skip
     np.testing.assert_allclose(answers(model, read), expected, atol=1e-5)
 
 

@@ -1,5 +1,3 @@
-"""Discrepancy of maps against SciPy, row by row, and its table against the values of its input."""
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -7,7 +5,6 @@ from scipy import stats
 from scipy.spatial.distance import jensenshannon
 
 from analysis.encoders.layout import layouts
-from analysis.encoders.models import load_encoder
 from analysis.papers.pascual2021.discrepancy import (
     MEASURES,
     PAIRS,
@@ -53,8 +50,8 @@ def test_measures_against_loops():
 @pytest.fixture
 def divergences() -> xr.DataArray:
     """40 sequences whose divergence has a mean for each pair, times 0, 2 and 3 in the layers, with noise."""
-    axes = {"pair": [*PAIRS], "tokens": [*TOKENS], "measure": [*MEASURES], "layer": range(LAYERS)}
-    axes |= {"head": range(HEADS)}
+    axes = {"pair": [*PAIRS], "tokens": [*TOKENS], "measure": [*MEASURES]}
+    axes |= {"layer": range(LAYERS), "head": range(HEADS)}
     values = xr.DataArray(np.zeros((40, *map(len, axes.values()))), axes, ("sequence", *axes))
     rng = np.random.default_rng(0)
     for pair, value in {WHOLE: 0.2, VALUES: 0.05, MIXING: 0.15}.items():
@@ -72,15 +69,13 @@ def test_table(divergences):
     assert row["sd"] == pytest.approx(sample.mean("sequence").std("head", ddof=1).item())
     assert row["low"] < row["value"] < row["high"]
     assert of_layers.loc[(WHOLE, "text", SHARE, 1.0), "value"] == pytest.approx(0.75, abs=0.01)
-    by_head = table[(table["tokens"] == "all") & (table["measure"] == JSD)].set_index(
-        ["pair", "layer", "head"]
-    )
-    assert by_head.loc[(WHOLE, 2, 1), "value"] == pytest.approx(sample.sel(head=1).mean().item())
+    by_head = table[(table["tokens"] == "all") & (table["measure"] == JSD)]
+    value = by_head.set_index(["pair", "layer", "head"]).loc[(WHOLE, 2, 1), "value"]
+    assert value == pytest.approx(sample.sel(head=1).mean().item())
 
 
-def test_of_an_encoder():
-    """In layer 0 there is no mixing."""
-    tiny, examples = load_encoder("tiny"), load_examples("toy-sst-2", split="dev", n=4)
+def test_there_is_no_mixing_in_layer_0(tiny):
+    examples = load_examples("toy-sst-2", split="dev", n=4)
     sources = {"local_attribution": local_attribution(2), "attribution": attribution(2)}
     stores = {name: MapStore(source) for name, source in {"attention": "attention", **sources}.items()}
     for store in stores.values():
@@ -90,8 +85,7 @@ def test_of_an_encoder():
     assert (mixing.sel(layer=[1, 2]) > 1e-4).all()
 
 
-def test_all_directions_are_exact_and_few_are_near():
-    tiny = load_encoder("tiny")
+def test_all_directions_are_exact_and_few_are_near(tiny):
     short = short_examples(tiny, load_examples("toy-sst-2", split="dev", n=60), 16, 1)
     sequences = layouts(tiny.tokenizer, short, tiny.positions)
     assert max(map(len, sequences)) <= 16
@@ -102,8 +96,8 @@ def test_all_directions_are_exact_and_few_are_near():
     assert errors.iloc[2].min() > 1e-3  # the input before its normalisation
 
 
-def test_patterns_follow_the_roles_without_block():
-    tiny, examples = load_encoder("tiny"), load_examples("toy-sst-2", split="dev", n=3)
+def test_patterns_follow_the_roles_without_block(tiny):
+    examples = load_examples("toy-sst-2", split="dev", n=3)
     roles = with_patterns(extract(tiny, examples, parse(examples)))["role"].values.tolist()
     assert "block" not in roles
     assert roles[-len(PATTERNS) :] == [*PATTERNS]
