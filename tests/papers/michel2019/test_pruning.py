@@ -9,19 +9,8 @@ from removals import logits, wrong
 
 from analysis.encoders.importance import importance
 from analysis.encoders.interventions import predict
+from analysis.papers.michel2019 import pruning
 from analysis.papers.michel2019.measures import published
-from analysis.papers.michel2019.pruning import (
-    at_random,
-    by_reestimated_importance,
-    by_score,
-    importance_table,
-    later_gain,
-    prunable_table,
-    prune_curves,
-    pruned_steps,
-    shares_of_lead,
-    step_counts,
-)
 
 N = 40
 LABELS = np.arange(N) % 2
@@ -29,37 +18,37 @@ FAST = {"resamples": 99, "permutations": 199}
 
 
 def test_counts_are_those_of_the_authors_code():
-    assert step_counts(4) == [1, 2, 3, 4]
-    assert step_counts(144) == [14, 28, 43, 57, 72, 86, 100, 115, 129, 144]
+    assert pruning.step_counts(4) == [1, 2, 3, 4]
+    assert pruning.step_counts(144) == [14, 28, 43, 57, 72, 86, 100, 115, 129, 144]
 
 
 def test_score_order_removes_what_hurts_least_and_breaks_ties_by_the_loss():
     answers = logits(wrong(LABELS, [4, 6, 1, 6, 4]), ["0-0", "0-1", "1-0", "1-1"])
     answers[dict(intervention=3)] = 3 * answers[3].values  # head 1-0: wrong more surely, a higher loss
-    assert by_score(answers, LABELS, "sst-2") == [(0, 1), (1, 1), (0, 0), (1, 0)]
+    assert pruning.by_score(answers, LABELS, "sst-2") == [(0, 1), (1, 1), (0, 0), (1, 0)]
 
 
 def test_reestimated_importance_is_that_of_the_remaining_heads(tmp_path: Path):
     encoder = classifier("bert")
     gate, expected = np.ones((encoder.layers, encoder.heads), np.float32), []
-    for count in step_counts(gate.size):
+    for count in pruning.step_counts(gate.size):
         values = importance(encoder, EXAMPLES, gate=gate, progress=False).sel(granularity="example").values
         values = values / np.sqrt((values**2).sum(axis=1, keepdims=True)).clip(1e-30)
         ranked = sorted(np.argwhere(gate > 0).tolist(), key=lambda head: values[tuple(head)])
         for head in ranked[: count - len(expected)]:
             expected.append(tuple(head))
             gate[tuple(head)] = 0
-    assert by_reestimated_importance(encoder, EXAMPLES, tmp_path) == expected
+    assert pruning.by_reestimated_importance(encoder, EXAMPLES, tmp_path) == expected
 
 
 def test_orders_hold_every_head_once_and_end_in_the_same_answers():
     encoder = classifier("bert")
     heads = [*np.ndindex(encoder.layers, encoder.heads)]
-    orders = at_random(encoder, 2) | {"importance": heads}
+    orders = pruning.at_random(encoder, 2) | {"importance": heads}
     assert [*orders] == ["random 0", "random 1", "importance"]
     assert all(sorted(order) == heads for order in orders.values())
     assert orders["random 0"] != orders["random 1"]
-    answers = predict(encoder, EXAMPLES, pruned_steps(encoder, orders), progress=False)
+    answers = predict(encoder, EXAMPLES, pruning.pruned_steps(encoder, orders), progress=False)
     ends = answers.sel(intervention=[f"{name} {len(heads)}" for name in orders]).values
     assert (ends == ends[0]).all()
     assert np.ptp(ends[0], axis=0).max() < 1e-5  # all heads ablated: a constant answer
@@ -73,12 +62,12 @@ def steps(*counts: int) -> xr.DataArray:
 def test_curves_start_with_the_whole_classifier_and_are_shares_of_its_lead():
     labels = {"sst-2": LABELS}
     runs = {("sst-2", 0): steps(4, 8, 12, 20, 24), ("sst-2", 1): steps(20, 20, 20, 20, 20)}
-    curves = prune_curves(runs, labels, **FAST)
+    curves = pruning.prune_curves(runs, labels, **FAST)
     rows = curves[(curves["seed"] == 0) & (curves["metric"] == "accuracy")]
     assert rows["heads"].tolist() == [0, 3, 6, 9, 12]
     assert rows["value"].to_numpy() * N == pytest.approx([36, 32, 28, 20, 16])
     assert rows.iloc[0][["low", "high", "p"]].tolist() == pytest.approx([0.9, 0.9, 1])
-    shares = shares_of_lead(curves, labels, [("sst-2", 0)])
+    shares = pruning.shares_of_lead(curves, labels, [("sst-2", 0)])
     assert shares["seed"].eq(0).all()  # the other run has no lead
     assert shares["kept"].tolist() == pytest.approx([1, 0.75, 0.5, 0, -0.25])
     assert shares["share"].tolist() == pytest.approx([0, 0.25, 0.5, 0.75, 1])
@@ -90,7 +79,7 @@ def test_prunable_share_ends_at_the_first_loss_of_a_fifth_of_the_lead():
     names = [f"{order} {count}" for order in ("importance", "random 0") for count in (1, 2, 3, 4)]
     answers = logits(wrong(LABELS, [4, 4, 7, 20, 4, 8, 4, 4, 20]), names)
     runs = {("sst-2", 0): answers, ("sst-2", 1): answers}
-    table = prunable_table(runs, {"sst-2": LABELS}, [("sst-2", 0)], published("prunable"))
+    table = pruning.prunable_table(runs, {"sst-2": LABELS}, [("sst-2", 0)], published("prunable"))
     table = table.set_index(["seed", "order"])
     assert table.loc[(0, "importance"), "share"] == 0.5
     assert table.loc[(0, "random 0"), "share"] == 0
@@ -102,7 +91,7 @@ def test_prunable_share_ends_at_the_first_loss_of_a_fifth_of_the_lead():
 def test_importance_table_has_unit_norm_where_it_is_normalised():
     names = {"granularity": ["example", "token"], "layer": range(2), "head": range(3)}
     importances = xr.DataArray(np.random.default_rng(0).random((2, 2, 3)), names, [*names])
-    table = importance_table({("mrpc", 0): importances})
+    table = pruning.importance_table({("mrpc", 0): importances})
     squares = table.assign(square=table["importance"] ** 2)
     norms = squares.groupby(["normalised", "granularity", "layer"])["square"].sum()
     assert norms[True].to_numpy() == pytest.approx(1)
@@ -114,6 +103,6 @@ def test_later_gain_compares_the_end_with_the_first_lead():
     stages = [steps(20, 20, 20, 20, 20), steps(8, 14, 14, 14, 20), steps(4, 4, 4, 4, 20)]
     course = xr.concat(stages, pd.Index([0.1, 0.5, 1.0], name="fraction"))
     none = course.sel(fraction=[0.1, 1.0])
-    gains = later_gain({"sst-2": course, "qqp": none}, dict.fromkeys(("sst-2", "qqp"), LABELS))
+    gains = pruning.later_gain({"sst-2": course, "qqp": none}, dict.fromkeys(("sst-2", "qqp"), LABELS))
     assert gains["sst-2"][0] == pytest.approx(1 - 0.5)
     assert np.isnan(gains["qqp"]).all()
