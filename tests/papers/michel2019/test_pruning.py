@@ -88,16 +88,6 @@ def test_prunable_share_ends_at_the_first_loss_of_a_fifth_of_the_lead():
     assert table["bert_base_published"].eq(0.6).all()
 
 
-def test_importance_table_has_unit_norm_where_it_is_normalised():
-    names = {"granularity": ["example", "token"], "layer": range(2), "head": range(3)}
-    importances = xr.DataArray(np.random.default_rng(0).random((2, 2, 3)), names, [*names])
-    table = pruning.importance_table({("mrpc", 0): importances})
-    squares = table.assign(square=table["importance"] ** 2)
-    norms = squares.groupby(["normalised", "granularity", "layer"])["square"].sum()
-    assert norms[True].to_numpy() == pytest.approx(1)
-    assert (norms[False] != 1).all()
-
-
 def test_later_gain_compares_the_end_with_the_first_lead():
     """The first of three classifiers has no lead; pruning leaves the second half of its lead, the last all of it."""
     stages = [steps(20, 20, 20, 20, 20), steps(8, 14, 14, 14, 20), steps(4, 4, 4, 4, 20)]
