@@ -46,9 +46,8 @@ def test_words_keep_their_places(tokenizer, sentences, space: str):
 
 
 def test_left_out_sentences_are_counted_and_shift_nothing(tiny):
-    split = words.split_words(
-        tiny.tokenizer, [["a"] * 20, ["a", "\u200b", "b"], [], ["It", "rains"], [" ", "x"]], max_tokens=10
-    )
+    sequences = [["a"] * 20, ["a", "\u200b", "b"], [], ["It", "rains"], [" ", "x"]]
+    split = words.split_words(tiny.tokenizer, sequences, max_tokens=10)
     assert split.left_out == {words.TOO_LONG: 1, words.NO_PIECES: 2, words.NO_WORDS: 1}
     assert [item.number for item in split.kept] == [3]
 

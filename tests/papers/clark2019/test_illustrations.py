@@ -4,11 +4,7 @@ import pandas as pd
 from analysis.encoders.models import load_encoder
 from analysis.papers.clark2019 import coreference
 from analysis.papers.clark2019.attachment import dependency_table
-from analysis.papers.clark2019.illustrations import (
-    coreference_examples,
-    head_examples,
-    linguistic_heads,
-)
+from analysis.papers.clark2019.illustrations import coreference_examples, head_examples, linguistic_heads
 from analysis.papers.clark2019.published import BOTH_HALVES
 from analysis.scores.attachment import DIRECTIONS, attach
 from analysis.scores.words import split_words, word_maps
