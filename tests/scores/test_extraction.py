@@ -53,6 +53,8 @@ EXAMPLES = [
     example("single", ("The cat saw the dog !",), ("nsubj", 0, "cat", "saw"), ("dobj", 0, "dog", "saw")),
     example("long", ("It was the dog , " * 4 + "it ran .", "Yes"), ("nsubj", 1, "Yes", "Yes")),
     example("plain", ("Hello there , you", "Is it ?"), ("nsubj", 1, "it", "Is")),
+    example("lopsided", ("Yes", "No , never did anyone see the quick brown fox jump .")),
+    example("two words", ("Hello", "there")),
 ]
 
 
@@ -119,7 +121,7 @@ def test_relations_of_words_cut_off_are_absent_and_counted(tiny):
 
 @pytest.mark.parametrize("budget", [1, 40, 100_000])
 def test_batch_size_and_order_do_not_matter(tiny, scores, budget: int):
-    order = [3, 0, 4, 2, 1]
+    order = [3, 0, 4, 6, 2, 5, 1]
     result = run(tiny, [EXAMPLES[index] for index in order], roles=ROLES, budget=budget)
     assert result.sequence.values.tolist() == [EXAMPLES[index].id for index in order]
     xr.testing.assert_allclose(result.sel(sequence=scores.sequence), scores, rtol=0, atol=1e-5)

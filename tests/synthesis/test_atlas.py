@@ -4,7 +4,7 @@ import pytest
 from headtables import score_array
 
 from analysis.statistics.roles import LABELS
-from analysis.synthesis.atlas import KEYS, MEASURES, SURFACE, atlas_table, role_scores, run_roles
+from analysis.synthesis.atlas import KEYS, SURFACE, atlas_table, role_scores, run_roles
 
 TASKS, SEEDS, LAYERS, HEADS = ("mrpc", "sst-2"), (0, 1), 2, 3
 SIZE = len(TASKS) * len(SEEDS) * LAYERS * HEADS
@@ -25,13 +25,6 @@ def roles(heads: pd.DataFrame) -> pd.DataFrame:
     return table.assign(**dict.fromkeys(LABELS, table["mean"] > 2))
 
 
-def test_without_tables_the_atlas_has_roles_alone(heads: pd.DataFrame, roles: pd.DataFrame):
-    table = atlas_table(roles, {})
-    assert table[[*MEASURES]].isna().all().all()
-    np.testing.assert_allclose(table["sep_mean"].astype(float), 1 + heads["head"])
-    assert (table["dobj_assigned_corrected"] == (heads["head"] > 2)).all()
-
-
 def test_values_stand_in_the_rows_of_their_heads(heads: pd.DataFrame, roles: pd.DataFrame):
     ablation = pd.concat([heads.assign(metric=metric, change=sign * np.arange(SIZE))
                           for metric, sign in (("loss", 1.0), ("accuracy", -1.0))])  # fmt: skip
@@ -48,6 +41,9 @@ def test_values_stand_in_the_rows_of_their_heads(heads: pd.DataFrame, roles: pd.
         "kovaleva_disable": disable,
     }
     table = atlas_table(roles, tables)
+    np.testing.assert_allclose(table["sep_mean"].astype(float), 1 + heads["head"])
+    assert (table["dobj_assigned_corrected"] == (heads["head"] > 2)).all()
+    assert table["importance"].isna().all()  # without a table
     own_rows = table["task"] == "mrpc"
     np.testing.assert_allclose(table.loc[own_rows, "ablation_loss"], np.arange(SIZE)[own_rows])
     np.testing.assert_allclose(table.loc[own_rows, "ablation_accuracy"], -np.arange(SIZE)[own_rows])
