@@ -39,7 +39,6 @@ def against(scores: xr.DataArray, mean: float, seed: int = 9) -> xr.DataArray:
 
 @pytest.mark.parametrize("unit", ["sequence", "cluster"])
 def test_controlled_label_is_the_corrected_rule_of_the_paired_difference(unit):
-    """The corrected rule of the differences themselves, at the threshold tau - 1."""
     scores = scored(0)
     control = against(scores, 1.2)
     table = controlled_table(scores, control, replace(FAST, unit=unit))

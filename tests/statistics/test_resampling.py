@@ -11,7 +11,6 @@ TAU, ALPHA, RESAMPLES, SEED = 3.0, 0.05, 199, 4
 
 @pytest.fixture
 def values() -> np.ndarray:
-    """Skewed scores of 30 sequences and 4 heads."""
     return np.random.default_rng(3).gamma(2, 1.6, size=(30, 4))
 
 

@@ -41,7 +41,6 @@ def bank() -> xr.DataArray:
 
 
 def role_labels(seed: int, roles=ROLES, unknown: float = 0.1) -> pd.DataFrame:
-    """A role table of random labels, means and NA."""
     random = np.random.default_rng(seed)
     index = pd.MultiIndex.from_product([roles, range(LAYERS), range(HEADS)], names=["role", "layer", "head"])
     table = index.to_frame(index=False)
@@ -133,7 +132,6 @@ def test_transitions_count_gains_and_losses():
 
 
 def test_attention_mass_comes_back_from_the_scores():
-    """Attention to k of T tokens scores T / k times its mass."""
     random = np.random.default_rng(5)
     masses = random.dirichlet(np.ones(3), size=(SEQUENCES, LAYERS, HEADS))
     cls, sep, other = np.moveaxis(masses, -1, 0)

@@ -10,7 +10,6 @@ LAYERS, HEADS = 3, 5
 
 @pytest.fixture
 def pair() -> np.ndarray:
-    """Two measures with ties, correlated."""
     rng = np.random.default_rng(0)
     first = rng.integers(6, size=30)
     return np.stack([first, first + rng.integers(5, size=30)]).astype(float)

@@ -76,7 +76,6 @@ def rows_of(table: pd.DataFrame, variant: str = RAW) -> pd.DataFrame:
 
 @pytest.mark.parametrize("without", [(), ((0, 1), (1, 0))])
 def test_slopes_are_those_of_least_squares_with_a_level_for_every_layer_and_run(without):
-    """The heads that are left out take no part."""
     data = standardised(heads(1.0), "response", ROLES)
     grid = gridded(data, ROLES, without=without)
     assert {*zip(*np.nonzero(~grid.included), strict=True)} == {*without}

@@ -16,5 +16,4 @@ def bundled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def words(bundled: Path) -> pd.DataFrame:
-    """The words of the bundled documents."""
     return read_trees([bundled]).words

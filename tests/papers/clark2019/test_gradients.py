@@ -18,7 +18,6 @@ EXAMPLES = [
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory) -> gradients.LanguageModel:
-    """A tiny masked-language model from a checkpoint."""
     folder = tmp_path_factory.mktemp("checkpoint")
     build_tiny(AutoModelForMaskedLM).save_pretrained(folder)
     load_tokenizer("tiny").save_pretrained(folder)

@@ -14,7 +14,6 @@ DIMENSION = 5
 
 
 def random_features() -> probes.Features:
-    """Random features of two sentences, padded with zeros."""
     generator = torch.Generator().manual_seed(0)
     longest = max(LENGTHS)
     attention = torch.rand(2, longest + 2, longest + 2, 3, generator=generator)

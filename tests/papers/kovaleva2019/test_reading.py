@@ -68,7 +68,6 @@ def state(tiny, other, targets) -> xr.Dataset:
 
 
 def maps_of(encoder: Encoder, target: reading.Targets) -> np.ndarray:
-    """All maps of one sequence, read without padding."""
     return np.stack([maps[0].numpy() for maps in reading.attention_of(encoder, [target.layout])])
 
 

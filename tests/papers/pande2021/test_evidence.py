@@ -26,7 +26,6 @@ def scores(seed: int, arithmetic: str = "corrected") -> xr.DataArray:
 
 
 def study() -> list[dict[str, xr.DataArray]]:
-    """Scores of two tasks, pre-trained and fine-tuned."""
     return [{"qqp": scores(seed), "mrpc": scores(seed + 1)} for seed in (0, 50)]
 
 

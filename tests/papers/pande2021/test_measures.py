@@ -31,7 +31,6 @@ def roles(marks: dict[tuple[str, str], set[tuple[int, int]]], layers: int = 12) 
 
 
 def block(layers, heads) -> set[tuple[int, int]]:
-    """All combinations of the layers and heads."""
     return {(layer, head) for layer in layers for head in heads}
 
 
@@ -41,7 +40,6 @@ def several(layers, task: str) -> dict[tuple[str, str], set[tuple[int, int]]]:
 
 
 def values(name: str, evidence: Evidence) -> dict[str, float]:
-    """The measure of every task that has one."""
     return measures(evidence)[name].dropna(subset="value").set_index("unit")["value"].to_dict()
 
 
