@@ -41,11 +41,8 @@ def test_pairs_of_the_authors_code_and_all_pairs(pieces):
 def test_scores_are_the_largest_attention_of_the_pairs(tiny, pieces):
     scores = frames.link_scores(tiny, [LINK])
     _, attention = read_attention(tiny, Example("same", " ".join(WORDS)))
-    table = (
-        frames.link_table(scores, permutations=99)
-        .set_index(["mode", "direction", "layer", "head"])
-        .sort_index()
-    )
+    table = frames.link_table(scores, permutations=99)
+    table = table.set_index(["mode", "direction", "layer", "head"]).sort_index()
     for key in itertools.product(frames.MODES, frames.DIRECTIONS):
         [sentence] = scores[key]
         expected = np.max([attention[:, :, i, j] for i, j in pairs_of(pieces, *key)], axis=0)
