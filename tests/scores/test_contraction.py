@@ -9,6 +9,16 @@ from analysis.scores.forms import Cells, Columns, Form
 LENGTHS, HEADS = (7, 4, 1), 3
 
 
+def test_the_example_in_the_docstring():
+    rows = [[0.4, 0.1, 0.1, 0.4], [0.2, 0.2, 0.5, 0.1], [0.1, 0.6, 0.2, 0.1], [0.3, 0.1, 0.1, 0.5]]
+    next_token = Cells(np.arange(3), np.arange(1, 4), np.full(3, 1 / 3, np.float32), 4)
+    cls = Columns(np.full((1, 4), 1 / 4, np.float32), np.eye(1, 4, dtype=np.float32))
+    contraction = Contraction([{0: next_token, 1: cls}], [False, False], 4)
+    assert contraction.arrays["cells"].tolist() == [1, 6, 11, 16]
+    sums = contraction(torch.tensor(rows)[None, None])
+    np.testing.assert_allclose(sums[0, :, 0], [0.7 / 3, 0.25], rtol=1e-6)
+
+
 def columns(length: int, random: np.random.Generator) -> Columns:
     groups = random.integers(1, 3)
     return Columns(*random.random((2, groups, length), np.float32))
