@@ -89,9 +89,9 @@ print(", ".join(f"{control}: {len(runs)} runs" for control, runs in controls.ite
 # %% [markdown]
 # ## The strongest sieves
 #
-# `sequences` counts the sequences in which a sieve exists, `units` the tokens or word pairs a score is a mean over.
-# The means over all heads show what this encoder's attention prefers as a whole. Shown are the twenty sieves with the
-# strongest heads, among those found in at least 20 sequences (first run).
+# `sequences` counts the sequences in which a sieve exists, and `units` the tokens or word pairs that a score averages
+# over. The means over all heads show what this encoder's attention prefers as a whole. The table lists the twenty
+# sieves with the strongest heads, among those that exist in at least 20 sequences (first run).
 
 # %%
 by_sieve = pd.DataFrame(

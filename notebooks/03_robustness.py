@@ -79,8 +79,9 @@ rule = Rule(tau, alpha, minimum, resamples, seed)
 # (lognormal) and to the left (scores near their ceiling); four zeros of five; and nearly constant with rare drops.
 #
 # Upper row: the proportion of heads that are labelled. Lower row: the proportion of *families* (144 heads: one role, task
-# and state) with any label. The *corrected* rule asks for a $t$ test with Hall's correction for skewness, corrected for
-# the number of heads by Benjamini and Yekutieli (BY), and for the lower bound of a bootstrap-t.
+# and state) with any label. The *corrected* rule requires two things: a significant $t$ test with Hall's correction for
+# skewness and, for the number of heads, that of Benjamini and Yekutieli (BY); and a lower bound of a bootstrap-t above
+# $\tau$.
 
 # %%
 simulated = replace(rule, minimum=simulated_minimum)
@@ -208,15 +209,16 @@ finding(
 )
 
 # %% [markdown]
-# Where a line is steep at the dashes, the count depends on the threshold more than on the heads.
+# Where a line is steep at the dashes, the count depends on the threshold more than on the heads. The finding takes the least
+# favourable role and task: a role with a single head keeps 100 % of its heads or none.
 #
 # **Try it.** Set `tau = 2`: the right panel then compares with the labels at 2, and the lines of the relations leave 1
 # sooner, because more heads have scores near 2 than near 3.
 #
 # ## How many sequences does it take?
 #
-# Labels on random samples of the sequences beside those on all. Samples are parts of the whole, so the agreement must
-# reach 1 at the end: what matters is how early.
+# We compare the labels on random samples of the sequences with the labels on all sequences. Samples are parts of the
+# whole, so the agreement must reach 1 at the end. What matters is how early it does.
 
 # %%
 stability = pd.concat(
@@ -296,8 +298,8 @@ rules = ["published", "corrected", "controlled"]
 others.groupby("control", sort=False)[rules].sum()
 
 # %% [markdown]
-# An ideal head is rightly local, and by the published rule also syntactic wherever words stand close to their heads. That
-# is what comparing it with its twin takes away. No control but uniform attention can be found for cls, sep and delimiter.
+# An ideal head is rightly local, and by the published rule also syntactic wherever words stand close to their heads. The
+# comparison with its twin removes this second label. The only control of cls, sep and delimiter is uniform attention.
 #
 # **Try it.** Set `weighted_block = False`: block is then scored without the entropy of its rows, as every other role is,
 # and uniform attention loses the label.

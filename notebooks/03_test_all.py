@@ -137,7 +137,8 @@ finding(
 )
 
 # %% [markdown]
-# Frequent roles overlap by chance: beside the overlap of each two roles stands the one that independent roles would have.
+# Frequent roles overlap by chance. The table compares the overlap of each pair of roles with the overlap expected of
+# independent roles.
 
 # %%
 pairs = [(first, second) for place, first in enumerate(coarse) for second in [*coarse][place + 1 :]]
@@ -147,7 +148,7 @@ overlaps = pd.DataFrame({"heads with both": both, "expected by chance": by_chanc
 overlaps.style.format(precision=0).set_caption(f"of {len(coarse)} heads, all tasks")
 
 # %% [markdown]
-# ## How many labels remain beside a control? (F10)
+# ## How many labelled heads exceed their control? (F10)
 #
 # Three counts for each role, over the heads of all tasks: heads that the published rule labels; of these, heads whose mean
 # score exceeds that of the role's control (paired test, corrected p below `alpha`); of these, heads that exceed it by
@@ -180,7 +181,7 @@ finding(
 )
 
 # %% [markdown]
-# Beside the counts stands the base rate, how many of *all* tested heads exceed the control, and the median ratio of the mean
+# The table adds the base rate, which is the number of *all* tested heads that exceed the control, and the median ratio of the mean
 # score of a labelled head to that of its control, before and after fine-tuning.
 
 # %%
@@ -191,7 +192,7 @@ pd.concat(by_state, names=["state"]).style.format(precision=2, na_rep="–")
 # ## What do corrections for many tests change?
 #
 # `p_holm`, `p_bh` and `p_by` are corrected over the heads of one task, state and role; those ending in `_all` over all tests of the
-# table. The corrected label also asks a bootstrap, and enough sequences.
+# table. The corrected label also needs a lower bootstrap bound above $\tau$, and enough sequences.
 
 # %%
 adjusted = corrections(table)

@@ -10,7 +10,7 @@
 #
 # Pande et al. (2021) find that fine-tuning changes the later layers most, and that attention to `[SEP]` falls there. We send the same
 # sequences through the encoder before and after fine-tuning. Which layers change, which roles are gained and lost, where does the
-# attention go, and would another fine-tuning run give the same heads? At the end stand the claims of the paper.
+# attention go, and would another fine-tuning run give the same heads? The chapter ends with the claims of the paper.
 #
 # The encoder before fine-tuning need not be a masked language model: MiniLM was tuned as a sentence encoder on a billion pairs of
 # texts, so that its "pre-trained" is not BERT's.
@@ -174,8 +174,7 @@ counts.loc[changes["role"].unique()].rename_axis(columns="heads of all tasks")
 # ## Where does the attention go?
 #
 # The mean share of a token's attention that goes to `[SEP]`, to `[CLS]` and to all other tokens. Unlike a score, it can be compared
-# between sequences of different length. What leaves the sink goes to words, where
-# a role can gain it.
+# between sequences of different length. Attention that leaves the sink goes to words, where it can raise the score of a role.
 
 # %%
 states = zip(STATES, (None, seeds[0]), strict=True)

@@ -290,9 +290,9 @@ wide.style.format(precision=2, na_rep="")
 #
 # $$ \mathrm{JS}(P, Q) = H\!\left(\tfrac{P + Q}{2}\right) - \tfrac{1}{2}\bigl(H(P) + H(Q)\bigr), $$
 #
-# summed over all tokens. In the paper, heads of one layer lie close together. We take the mean distance between layers minus
-# that within layers, in blocks of passages; the control assigns the heads to layers at random. A map of all heads in the plane
-# stands in [05_clark_syntax](05_clark_syntax.ipynb) (F6).
+# summed over all tokens. In the paper, heads of one layer lie close together. We take the mean distance between layers minus that within
+# layers, in blocks of passages; the control assigns the heads to layers at random. [05_clark_syntax](05_clark_syntax.ipynb) draws a map
+# of all heads in the plane (F6).
 
 # %%
 head_distances, gaps = distances.passage_distances(
@@ -315,7 +315,7 @@ finding(
 # the map of 05_clark_syntax. Why? The largest possible entropy, ln 40 = 3.7 nats, is below the published threshold of 3.8. Set
 # `mask_probability = 0`: the tokens to predict are visible, and the accuracy of the masked-language head rises.
 #
-# **How far to trust it.** One passage is an illustration (F1). The shares are means over many passages of one kind of text, and
-# their differences between layers are large. BERT-base and Wikipedia are another model and another text: the sink can be
-# another token, and then the claims about `[SEP]` are asked of that token. The last section shows that heads of a layer are more
-# alike than others, not why; the paper suggests attention dropout.
+# **How far to trust it.** One passage is an illustration (F1). The shares are means over many passages of one kind of text, and their
+# differences between layers are large. BERT-base and Wikipedia are another model and another text: the sink can be another token, and
+# then the claims about `[SEP]` are judged on that token. The last section shows that heads of a layer are more alike than others, not why;
+# the paper suggests attention dropout.

@@ -218,7 +218,7 @@ finding(
 )
 
 # %% [markdown]
-# In percent, and to the right the values of BERT-base on CoNLL-2012, whose head was chosen on the documents that it is scored on:
+# The same in percent. The last columns are BERT-base on CoNLL-2012, whose head was chosen on the documents that it is scored on:
 
 # %%
 published.beside_coreference(systems).style.format(precision=1, na_rep="–").hide()
@@ -359,9 +359,9 @@ finding(
 #
 # ## The claims
 #
-# Each sentence of the paper that can be measured, of this notebook and of 05_clark_surface. The encoder and the data differ from the paper's, so
-# that sizes cannot be expected to agree; what can be compared is which of two systems is ahead, and where in the encoder a pattern
-# sits. The claims about `[SEP]` are asked of this encoder's sink. Intervals of surface patterns are t intervals over ten blocks
+# The claims are the sentences of the paper that this notebook and 05_clark_surface can measure. The encoder and the data differ from the
+# paper's, so that sizes cannot be expected to agree; what can be compared is which of two systems is ahead, and where in the encoder a
+# pattern sits. Claims about `[SEP]` are judged on this encoder's sink. Intervals of surface patterns are t intervals over ten blocks
 # of passages, those of accuracies are over sentences or documents, those of probes over seeds.
 
 # %%

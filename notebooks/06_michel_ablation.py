@@ -147,8 +147,8 @@ columns = ["task", "seed", "baseline", "heads", "lost", "lost_by", "lowest", "le
 main_metric(summary)[columns].style.format(precision=3).hide()
 
 # %% [markdown]
-# No significant loss is no evidence of none. `least` is the smallest loss that the test finds with a power of .8 in this many
-# sequences (median over heads); a smaller one is more often missed.
+# A test that finds no loss does not show that there is none. `least` is the smallest loss that the test finds with a power of .8
+# in this many sequences (median over heads); a smaller one is more often missed.
 
 # %% [markdown]
 # In the committed run of glue-minilm, ablating most heads changes the accuracy by less than the test can find. Heads 2-9 and 1-1
@@ -290,7 +290,7 @@ finding(
 transfer.drop(columns=["model", "heads"]).style.format(precision=2).hide()
 
 # %% [markdown]
-# ## How much is lost that matters?
+# ## Is the loss small enough to ignore?
 #
 # A test that finds no loss may have had too few sequences. The claims therefore set a margin: an ablation counts as harmless if
 # it loses at most a fifth of the classifier's lead over the constant answer, $m(\xi) - m \ge -0.2\,(m - m_\text{constant})$.
@@ -311,7 +311,7 @@ finding(
 
 # %% [markdown]
 # **How far to trust it.** All runs are fine-tuned from one checkpoint. Intervals are over dev sequences, and those of correlations
-# over heads; a correlation that a few heads carry has a wide one. Effects that no sample can tell from zero agree by chance
-# alone. MRPC and QQP ask one question of other sentences, with another share of paraphrases: that is a domain shift, and not a
-# second sample as the two dev sets of MNLI are. What one head can do without, all of them together may not:
+# over heads; a correlation that a few heads carry has a wide one. Effects that no sample can tell from zero agree by chance alone.
+# MRPC and QQP ask one question of other sentences, with another share of paraphrases: that is a domain shift, and not a second
+# sample as the two dev sets of MNLI are. That each head alone can go does not mean that many can go together:
 # [06_michel_pruning](06_michel_pruning.ipynb) ablates many at once.

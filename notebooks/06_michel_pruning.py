@@ -8,11 +8,11 @@
 # %% [markdown]
 # # 6, continued. How many heads can be pruned?
 #
-# What one head can do without, many together may not. Michel et al. (2019) prune the heads of fine-tuned BERT-base in order of
-# an importance that a single backward pass estimates: 40 % of all heads can go on MNLI, 60 % on SST-2 and 50 % on CoLA and MRPC
-# "without noticeable loss" (figures 3 and 6). A model without half of its heads answers 17.5 % faster in batches of 16 and of
-# 64 (table 4). Of a translation model they report that heads matter about equally in the first two epochs of training, and that
-# from the tenth epoch on 40 % can go (figure 5).
+# That each head alone can go does not mean that many can go together. Michel et al. (2019) prune the heads of fine-tuned
+# BERT-base in order of an importance that a single backward pass estimates: 40 % of all heads can go on MNLI, 60 % on SST-2 and
+# 50 % on CoLA and MRPC "without noticeable loss" (figures 3 and 6). A model without half of its heads answers 17.5 % faster in
+# batches of 16 and of 64 (table 4). Of a translation model they report that heads matter about equally in the first two epochs
+# of training, and that from the tenth epoch on 40 % can go (figure 5).
 #
 # We ask the same of another encoder: how important is every head, in which order can heads be pruned and how many, how much
 # faster is a pruned encoder, and do few heads matter from the start of fine-tuning?

@@ -340,8 +340,8 @@ finding(
 # ## What does `[CLS]` attend to in the last layer? (figure 7)
 #
 # The classifier reads `[CLS]` of the last layer. The paper finds `[SEP]` to be its main target, except in STS-B, RTE
-# and QNLI, where it is punctuation. Shown is the largest attention to a token of the feature, mean over the sequences
-# that have it, for each head.
+# and QNLI, where it is punctuation. The figure shows, for each head, the largest attention to a token of the feature,
+# averaged over the sequences that have it.
 
 # %%
 cls_rows = tables.cls_table(readings)

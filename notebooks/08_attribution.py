@@ -8,10 +8,10 @@
 # %% [markdown]
 # # 8. How much does the output of a head depend on each input token?
 #
-# Attention says where a head looks in its own layer. The hidden states there are mixtures of tokens already: the layers below
-# have made them so. Pascual et al. (2021) therefore differentiate the output of a head with respect to the *input* tokens, and
-# find a significant mismatch with attention. This notebook computes such maps for one task and one state of the encoder, and
-# scores them with the sieves of all other chapters. [08_pascual](08_pascual.ipynb) has the equations, the figures and the claims.
+# Attention says where a head looks in its own layer. The hidden states there are already mixtures of tokens, made by the layers
+# below. Pascual et al. (2021) therefore differentiate the output of a head with respect to the *input* tokens, and find a
+# significant mismatch with attention. This notebook computes such maps for one task and one state of the encoder, and scores them
+# with the sieves of all other chapters. [08_pascual](08_pascual.ipynb) has the equations, the figures and the claims.
 #
 # | map | entry (row, column) |
 # |---|---|
@@ -19,7 +19,7 @@
 # | local attribution | derivative of the head's output at the row's token, with respect to the column's hidden state below the layer |
 # | attribution | the same, with respect to the column's input embedding |
 # | effective attention | attention without the part that cannot change the head's output |
-# | effective attention, sums kept | the same, with rows that sum to what they summed to before |
+# | effective attention, sums kept | the same, with the sum of each row preserved |
 #
 # An entry of attribution is the Frobenius norm of a block of the Jacobian; each row is divided by its sum, as in attention.
 #

@@ -14,8 +14,8 @@
 # despite the mixing. How large is the mismatch, which patterns are left, and do heads keep their *roles* when attention is replaced
 # by attribution, or by the part of attention that has an effect?
 #
-# *Source: Pascual et al. 2021, of which this study knows the abstract alone; it gives no number, so that no published value stands
-# here. Effective attention: Brunner et al. 2020. Thresholds, norm and estimator are ours.*
+# *Source: Pascual et al. 2021, of which this study knows the abstract alone; it gives no number, so that no published value can be
+# given. Effective attention: Brunner et al. 2020. Thresholds, norm and estimator are ours.*
 #
 # ## How it is measured
 #

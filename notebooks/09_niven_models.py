@@ -23,7 +23,7 @@
 # $$ z_j = f_\theta(c, r, w_j), \qquad p = \mathrm{softmax}(z_0, z_1), $$
 #
 # and the model takes the warrant with the larger $z_j$. Set-ups differ in the input of $f$: everything (*full*), the warrant alone (*W*),
-# with the reason (*RW*) or with the claim (*CW*). Beside the encoder there are a bag of word vectors and a BiLSTM.
+# with the reason (*RW*) or with the claim (*CW*). We also train a bag of word vectors and a BiLSTM.
 
 # %% tags=["parameters"]
 profile: str = "offline"
@@ -159,7 +159,8 @@ comparison[columns].style.format(precision=3, na_rep="–").hide()
 # %% [markdown]
 # ## What do the claim and the reason add?
 #
-# Differences of set-ups on the same points, in the runs that fit:
+# Differences of set-ups on the same points, in the runs that fit. A comparison needs two set-ups of one model: profile offline
+# trains the encoder with the full input alone, so that it has nothing to compare.
 
 # %%
 differences = accuracy.difference_table(fitting_answers)

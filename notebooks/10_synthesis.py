@@ -8,8 +8,8 @@
 # %% [markdown]
 # # 10. Do roles predict the ablation effect?
 #
-# The papers describe where a head attends, and some measure what the encoder loses without it. Here both stand side by side, for the
-# same heads, encoders and sequences. Does the role of a head tell whether the head matters?
+# The papers describe where a head attends, and some measure what the encoder loses without it. We measure both on the same heads,
+# encoders and sequences. Does the role of a head tell whether the head matters?
 #
 # We ask in four ways. Does ablating all heads of a role hurt more than ablating as many random heads of the same layers? Do role
 # scores predict the ablation effects of single heads? Do measures of importance agree? Do roles stay the same when another map

@@ -13,8 +13,8 @@
 # mean score for every role with the interval and the threshold, its ablation effect and importance, and its attention on a
 # few sentences.
 #
-# The idea is that of BertViz (Vig 2019) and exBERT (Hoover et al. 2020), which show attention; here the statistics of the head
-# stand beside it. The sentences are those of the toy tasks, whatever data the scores come from: task data are not reprinted.
+# The idea is that of BertViz (Vig 2019) and exBERT (Hoover et al. 2020), which show attention; this page adds the statistics of
+# the head. The sentences are those of the toy tasks, whatever data the scores come from: task data are not reprinted.
 
 # %% tags=["parameters"]
 profile: str = "offline"

@@ -1,10 +1,11 @@
-"""Tables of heads in the form of a study, with random numbers."""
+"""Tables of heads in the form of a study, with random numbers, and arrays of scores."""
 
 from base64 import b64decode
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 LAYERS, HEADS = 3, 4
 ROLES = ("local", "nsubj", "delimiter", "block")
@@ -37,6 +38,21 @@ def unpacked_mask(text: str, length: int) -> np.ndarray:
     """The mask of a sequence of this length, from the text that `pack` made."""
     bits = np.unpackbits(np.frombuffer(b64decode(text), np.uint8), count=length * length)
     return bits.reshape(length, length).astype(bool)
+
+
+def score_array(
+    values: np.ndarray, roles: Sequence[str], arithmetic: str = "corrected", **of_sequences: Sequence
+) -> xr.DataArray:
+    """Scores (sequence, role, layer, head); the other coordinates have a value for every sequence."""
+    sequences = [f"s{number}" for number in range(len(values))]
+    axes = {
+        "sequence": sequences,
+        "role": [*roles],
+        "layer": range(values.shape[2]),
+        "head": range(values.shape[3]),
+    }
+    others = {name: ("sequence", column) for name, column in of_sequences.items()}
+    return xr.DataArray(values, axes | others, [*axes], attrs={"arithmetic": arithmetic})
 
 
 def value_tables() -> dict[str, pd.DataFrame]:

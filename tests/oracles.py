@@ -27,10 +27,8 @@ def skew_corrected_p(scores: np.ndarray, tau: float, clusters: np.ndarray | None
     sums = [float((scores[groups == name] - scores.mean()).sum()) for name in dict.fromkeys(groups.tolist())]
     n = len(sums)
     error = (n / (n - 1) * sum(item**2 for item in sums)) ** 0.5 / len(scores)
-    w, g = (
-        (scores.mean() - tau) / error / n**0.5,
-        mean([item**3 for item in sums]) / mean([item**2 for item in sums]) ** 1.5,
-    )
+    w = (scores.mean() - tau) / error / n**0.5
+    g = mean([item**3 for item in sums]) / mean([item**2 for item in sums]) ** 1.5
     return float(stats.t.sf(n**0.5 * (w + g * w**2 / 3 + g**2 * w**3 / 27 + g / (6 * n)), n - 1))
 
 

@@ -6,7 +6,6 @@ import numpy as np
 from jaxtyping import Int
 
 from analysis.errors import InputError
-from analysis.statistics.changes import compared as compared
 
 Labels = Mapping[str, Int[np.ndarray, " sequence"]]  # by task
 

@@ -1,5 +1,3 @@
-"""What the tests of several papers share."""
-
 import pytest
 
 from analysis.encoders.models import Encoder, load_encoder

@@ -1,5 +1,3 @@
-"""The contraction of compact forms equals the sum of written-out sieve times map, cell by cell."""
-
 import numpy as np
 import pytest
 import torch
@@ -39,22 +37,17 @@ KINDS = [columns, cells, full]
 
 
 def loops(
-    forms: list[dict[int, Form]],
-    weighs: list[bool],
-    maps: np.ndarray,
-    entropies: np.ndarray | None = None,
+    forms: list[dict[int, Form]], weighs: list[bool], maps: np.ndarray, entropies: np.ndarray
 ) -> np.ndarray:
-    """The sums of written-out sieve times map, with the entropies of the rows themselves by default."""
+    """The sums of written-out sieve times map."""
     result = np.zeros((len(forms), len(weighs), HEADS))
     for i, length in enumerate(LENGTHS):
         for j, form in forms[i].items():
             for head in range(HEADS):
-                rows, factors = maps[i, head, :length, :length], np.ones(length)
-                if weighs[j]:
-                    factors = (
-                        np.array([*map(entropy, rows)]) if entropies is None else entropies[i, head, :length]
-                    )
-                result[i, j, head] = (form.matrix() * factors[:, None] * rows).sum()
+                factors = entropies[i, head, :length] if weighs[j] else np.ones(length)
+                result[i, j, head] = (
+                    form.matrix() * factors[:, None] * maps[i, head, :length, :length]
+                ).sum()
     return result
 
 
@@ -73,12 +66,12 @@ def test_every_form_equals_loops(kinds: list, entropy_of: tuple[bool, ...], dtyp
         maps[i, :, :length, length:] = 0
         maps[i, :, :length] /= maps[i, :, :length].sum(-1, keepdims=True)
     measured = Contraction(forms, weighs, max(LENGTHS))(torch.from_numpy(maps).to(dtype))
-    np.testing.assert_allclose(measured, loops(forms, weighs, maps), rtol=1e-5, atol=1e-6)
+    entropies = np.apply_along_axis(entropy, -1, maps)
+    np.testing.assert_allclose(measured, loops(forms, weighs, maps, entropies), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["single", "double"])
 def test_entropies_that_are_given_take_the_place_of_the_rows_own(dtype: torch.dtype):
-    """And touch no role that is not weighed by entropy."""
     random = np.random.default_rng(3)
     kinds, weighs = [columns, full, columns, full], [True, True, False, False]
     forms = [{j: kind(length, random) for j, kind in enumerate(kinds)} for length in LENGTHS]

@@ -1,27 +1,19 @@
-"""Effective attention leaves the head's output unchanged; it agrees with a null space from another decomposition."""
-
 import numpy as np
 import pytest
 import torch
 
 from analysis.encoders.layout import Layout, layouts
-from analysis.encoders.models import Encoder, load_encoder
+from analysis.encoders.models import Encoder
 from analysis.encoders.tap import Reading, ValueReader, read_layers
 from analysis.scores.extraction import extract
 from analysis.scores.maps import find_source, mean_row_entropy
 from analysis.statistics.roles import compose
 from analysis.statistics.significance import UNDEFINED, Rule, role_table
 from analysis.texts.examples import Example
-from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
 
 SIZE = 12  # of the value vectors of the tiny encoder
 WORDS = "the old dog saw a red cat and the cat saw it and ran to the house again ."
-
-
-@pytest.fixture(scope="module")
-def tiny() -> Encoder:
-    return load_encoder("tiny")
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +47,7 @@ def test_against_the_null_space_by_singular_values(tiny: Encoder, batch, source:
             assert not result[:, size:].any()
 
 
-def test_entropies_are_undefined(tiny: Encoder):
-    examples = load_examples("toy-mrpc", split="dev", n=6)
+def test_entropies_are_undefined(tiny: Encoder, examples):
     relations = parse(examples)
     scores = extract(
         tiny, examples, relations, maps="effective", statistics={"entropy": mean_row_entropy}, progress=False

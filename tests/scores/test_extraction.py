@@ -1,5 +1,3 @@
-"""Scores of whole runs against loops over eager attention, sequence by sequence, and what goes with them."""
-
 from pathlib import Path
 
 import numpy as np
@@ -25,15 +23,17 @@ COMPOSED = [name for name in OWN if not SIEVES[name].bank]
 ROLES = [*BANK, *COMPOSED, *DIRECTIONS]
 
 
-def relation(texts: tuple[str, ...], label: str, text: int, dependent: str, head: str) -> Relation:
-    """A relation between two words given by their spelling."""
-    starts = [(texts[text].index(word), len(word)) for word in (dependent, head)]
-    return Relation(label, text, *((start, start + length) for start, length in starts))
-
-
 def example(name: str, texts: tuple[str, ...], *arcs: tuple) -> Example:
-    """An example with gold relations (label, text, dependent, head)."""
-    return Example(name, *texts, relations=tuple(relation(texts, *arc) for arc in arcs))
+    """An example with gold relations (label, text, dependent, head), the words given by their spelling."""
+
+    def span(text: int, word: str) -> tuple[int, int]:
+        start = texts[text].index(word)
+        return start, start + len(word)
+
+    relations = (
+        Relation(label, text, span(text, word), span(text, head)) for label, text, word, head in arcs
+    )
+    return Example(name, *texts, relations=tuple(relations))
 
 
 EXAMPLES = [
@@ -53,23 +53,17 @@ EXAMPLES = [
     example("single", ("The cat saw the dog !",), ("nsubj", 0, "cat", "saw"), ("dobj", 0, "dog", "saw")),
     example("long", ("It was the dog , " * 4 + "it ran .", "Yes"), ("nsubj", 1, "Yes", "Yes")),
     example("plain", ("Hello there , you", "Is it ?"), ("nsubj", 1, "it", "Is")),
+    example("lopsided", ("Yes", "No , never did anyone see the quick brown fox jump .")),
+    example("two words", ("Hello", "there")),
 ]
 
 
 @pytest.fixture(scope="module")
-def tiny() -> Encoder:
-    """Three layers of four heads."""
-    return load_encoder("tiny")
-
-
-@pytest.fixture(scope="module")
 def scores(tiny) -> xr.DataArray:
-    """The scores of all examples for all roles."""
     return run(tiny, EXAMPLES, roles=ROLES)
 
 
 def run(encoder: Encoder, examples: list[Example], **options) -> xr.DataArray:
-    """Scores with the examples' gold relations."""
     return extract(encoder, examples, parse(examples), progress=False, **options)
 
 
@@ -86,23 +80,14 @@ def loops(encoder: Encoder, one: Example, roles: list[str], max_tokens: int = 12
     return np.stack([oracle.scores(role, maps) for role in roles])
 
 
-def test_scores_equal_loops_over_eager_attention_without_padding(tiny, scores):
-    assert scores.dims == ("sequence", "role", "layer", "head")
-    assert scores.shape == (len(EXAMPLES), len(ROLES), 3, 4)
-    for one in EXAMPLES:
-        expected = loops(tiny, one, ROLES)
-        np.testing.assert_allclose(scores.sel(sequence=one.id), expected, rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_all_architectures_load_from_a_folder_and_score_alike(architecture: str, tmp_path: Path):
+def test_scores_equal_loops_over_eager_attention_without_padding(architecture: str, tmp_path: Path):
     encoder = load_encoder(save(architecture, tmp_path))
     assert (encoder.layers, encoder.heads) == (LAYERS, HEADS)
     result = run(encoder, EXAMPLES, roles=ROLES)
-    for one in EXAMPLES[:3]:
-        np.testing.assert_allclose(
-            result.sel(sequence=one.id), loops(encoder, one, ROLES), rtol=1e-5, atol=1e-5
-        )
+    for one in EXAMPLES:
+        expected = loops(encoder, one, ROLES)
+        np.testing.assert_allclose(result.sel(sequence=one.id), expected, rtol=1e-5, atol=1e-5)
     assert result.sel(sequence="pair").separators == (3 if architecture == "roberta" else 2)
 
 
@@ -110,7 +95,6 @@ def test_coordinates(tiny, scores):
     result = {layout.id: layout for layout in layouts(tiny.tokenizer, EXAMPLES)}
     assert scores.sequence.values.tolist() == [one.id for one in EXAMPLES]
     assert scores.role.values.tolist() == ROLES
-    assert scores.dtype == np.float32
     for one in EXAMPLES:
         sequence = scores.sel(sequence=one.id)
         assert sequence.tokens == len(result[one.id].tokens)
@@ -137,7 +121,7 @@ def test_relations_of_words_cut_off_are_absent_and_counted(tiny):
 
 @pytest.mark.parametrize("budget", [1, 40, 100_000])
 def test_batch_size_and_order_do_not_matter(tiny, scores, budget: int):
-    order = [3, 0, 4, 2, 1]
+    order = [3, 0, 4, 6, 2, 5, 1]
     result = run(tiny, [EXAMPLES[index] for index in order], roles=ROLES, budget=budget)
     assert result.sequence.values.tolist() == [EXAMPLES[index].id for index in order]
     xr.testing.assert_allclose(result.sel(sequence=scores.sequence), scores, rtol=0, atol=1e-5)
@@ -147,21 +131,17 @@ def test_batch_size_and_order_do_not_matter(tiny, scores, budget: int):
 def test_sieve_of_a_user_works_as_a_role(tiny):
     @sieve("next_of_first")
     def next_of_first(layout, pairs):
-        if len(layout) < 4:
-            return None
         matrix = np.zeros((len(layout), len(layout)), np.float32)
         matrix[0, 1] = 1
-        return matrix
+        return matrix if len(layout) > 3 else None
 
     try:
-        result = run(tiny, EXAMPLES[:2], roles=["next_of_first", "cls"])
+        result = run(tiny, EXAMPLES[:2], roles=["next_of_first"]).sel(role="next_of_first")
     finally:
         del SIEVES["next_of_first"]
     _, maps = read_attention(tiny, EXAMPLES[0])
-    sequence = result.sel(sequence="pair", role="next_of_first")
-    np.testing.assert_allclose(sequence, maps.shape[-1] * maps[:, :, 0, 1], rtol=1e-5)
-    assert sequence.units == 1
-    assert result.sel(sequence="word", role="next_of_first").isnull().all()
+    np.testing.assert_allclose(result.sel(sequence="pair"), maps.shape[-1] * maps[:, :, 0, 1], rtol=1e-5)
+    assert result.units.values.tolist() == [1, 0]
 
 
 def test_damaged_weights_are_not_taken_for_absent_roles(tiny):
@@ -188,7 +168,6 @@ def test_half_precision_scores_are_close_and_kept_in_full(tiny, scores):
 
 
 def test_statistics_stand_after_the_sieves(tiny, scores):
-    """Statistics get each layer's attention once; results have the order of the sequences, whatever the batches."""
     statistics = {
         "first": lambda attention, batch: attention[:, :, 0, 0],
         "tokens": lambda attention, batch: attention.new_tensor([[len(layout)] * 4 for layout in batch]),

@@ -1,24 +1,10 @@
-"""Stored maps equal those of the source and are computed only once, however often they are read."""
-
 import numpy as np
-import pytest
 
-from analysis.encoders.models import Encoder, load_encoder
+from analysis.encoders.models import Encoder
 from analysis.encoders.tap import read_layers
 from analysis.scores.extraction import extract
 from analysis.scores.map_store import MapStore
 from analysis.scores.maps import Source, twin
-from analysis.texts.glue import load_examples
-
-
-@pytest.fixture(scope="module")
-def tiny() -> Encoder:
-    return load_encoder("tiny")
-
-
-@pytest.fixture(scope="module")
-def examples():
-    return load_examples("toy-mrpc", split="dev", n=6)
 
 
 def test_scores_are_those_of_the_source_and_maps_are_made_once(tiny: Encoder, examples):

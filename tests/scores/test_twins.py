@@ -1,12 +1,8 @@
-"""Twins: maps of relative position alone, against loops, on heads that are such maps, and on a treebank."""
-
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder, load_encoder
@@ -16,38 +12,6 @@ from analysis.statistics.significance import published_table
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
 from analysis.texts.treebank import treebank_examples
-
-Head = Callable[[Layout], np.ndarray]
-
-
-@pytest.fixture(scope="module")
-def tiny() -> Encoder:
-    return load_encoder("tiny")
-
-
-@pytest.fixture(scope="module")
-def singles():
-    return load_examples("toy-sst-2", split="dev", n=5)
-
-
-@pytest.fixture(scope="module")
-def examples(singles):
-    """Pairs and single texts of several lengths."""
-    return [*load_examples("toy-mrpc", split="dev", n=5), *singles]
-
-
-def planted(head: Head) -> Source:
-    """Heads that all attend as `head` says for a sequence; no model runs."""
-
-    def read_planted(encoder, batch, read, check=False):
-        longest = max(map(len, batch))
-        maps = torch.zeros(len(batch), encoder.heads, longest, longest)
-        for own_rows, layout in zip(maps, batch, strict=True):
-            own_rows[:, : len(layout), : len(layout)] = torch.from_numpy(head(layout)).float()
-        for layer in range(encoder.layers):
-            read(layer, maps)
-
-    return Source("planted", read_planted)
 
 
 def maps_of(encoder: Encoder, sequences: list[Layout], source: str | Source, budget: int = 2048):
@@ -83,28 +47,10 @@ def looped(sequences: list[Layout], maps: list[np.ndarray]) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("of", ["attention", "shuffled"])
 def test_twins_equal_loops(tiny, examples, of):
-    sequences = layouts(tiny.tokenizer, examples)
+    sequences = layouts(tiny.tokenizer, [*examples, *load_examples("toy-sst-2", split="dev", n=5)])
     expected = looped(sequences, maps_of(tiny, sequences, of))
     for measured, own_rows in zip(maps_of(tiny, sequences, twin(of=of)), expected, strict=True):
         np.testing.assert_allclose(measured, own_rows, rtol=1e-4, atol=1e-7)
-
-
-IDEAL = {
-    "sep": lambda layout: np.tile(layout.sep / layout.sep.sum(), (len(layout), 1)),
-    "cls": lambda layout: np.tile(layout.cls, (len(layout), 1)),
-    "itself": lambda layout: np.eye(len(layout)),
-}
-
-
-@pytest.mark.parametrize("name", IDEAL)
-def test_ideal_heads_of_position_equal_their_twins(tiny, examples, singles, name):
-    if name == "itself":  # the only [SEP] in all sequences
-        examples = singles
-    source, relations = planted(IDEAL[name]), parse(examples)
-    real, control = (
-        extract(tiny, examples, relations, maps=of, progress=False) for of in (source, twin(source))
-    )
-    np.testing.assert_allclose(control, real, rtol=1e-6, atol=1e-6)
 
 
 RATIOS = {"syntactic": 0.65, "nsubj": 0.55, "dobj": 0.49, "amod": 0.68, "advmod": 0.63}

@@ -1,25 +1,14 @@
-"""Given words as word pieces, and attention between words against loops over words and pieces."""
+from itertools import chain
 
 import numpy as np
 import pytest
 import torch
-from architectures import SENTENCES as LEARNT
+from architectures import SENTENCES as RUNNING_TEXT
 from architectures import byte_level_tokenizer
 
-from analysis.encoders.models import load_encoder
-from analysis.encoders.tap import tap
-from analysis.scores.words import (
-    NO_PIECES,
-    NO_WORDS,
-    ROWS,
-    TOO_LONG,
-    WordMerge,
-    piece_counts,
-    read_batch,
-    read_word_maps,
-    split_words,
-    word_maps,
-)
+from analysis.encoders.models import load_tokenizer
+from analysis.encoders.tap import read_layers
+from analysis.scores import words
 
 SENTENCES = [
     ["The", "xylophonists", "sleep", "."],
@@ -29,98 +18,73 @@ SENTENCES = [
 
 
 @pytest.fixture(scope="module")
-def encoder():
-    return load_encoder("tiny")
+def sentences(tiny):
+    return words.split_words(tiny.tokenizer, SENTENCES).kept
 
 
-@pytest.fixture(scope="module")
-def sentences(encoder):
-    return split_words(encoder.tokenizer, SENTENCES).kept
+@pytest.mark.parametrize(
+    ("tokenizer", "sentences", "space"),
+    [
+        (load_tokenizer("tiny"), SENTENCES, ""),
+        (
+            byte_level_tokenizer(),
+            [text.split() for text in RUNNING_TEXT],
+            " ",
+        ),  # most of its pieces begin with one
+    ],
+    ids=["word pieces", "byte level"],
+)
+def test_words_keep_their_places(tokenizer, sentences, space: str):
+    for forms, sentence in zip(sentences, words.split_words(tokenizer, sentences).kept, strict=True):
+        pieces = [tokenizer.tokenize(space + form) for form in forms]
+        tokens = [tokenizer.cls_token, *chain.from_iterable(pieces), tokenizer.sep_token]
+        assert tokenizer.convert_ids_to_tokens(sentence.input_ids.tolist()) == tokens
+        counts = [*map(len, pieces)]
+        assert sentence.word.tolist() == np.repeat(range(len(forms) + 2), [1, *counts, 1]).tolist()
+        assert words.piece_counts(tokenizer, forms).tolist() == counts
+        assert sentence.words == len(forms)
 
 
-def merged(attention: np.ndarray, word: np.ndarray, rows: str) -> np.ndarray:
-    """Oracle: one map between pieces as one between words, pair by pair."""
-    pieces = [np.flatnonzero(word == number) for number in range(word[-1] + 1)]
-    reduce = {"mean": np.mean, "first": lambda values: values[0], "max": np.max}[rows]
-    return np.array([[reduce(attention[row][:, column].sum(axis=1)) for column in pieces] for row in pieces])
-
-
-def test_words_keep_their_places(encoder, sentences):
-    for arguments, result in zip(SENTENCES, sentences, strict=True):
-        tokens = encoder.tokenizer.convert_ids_to_tokens(result.input_ids.tolist())
-        assert tokens[0] == "[CLS]"
-        assert tokens[-1] == "[SEP]"
-        assert result.words == len(arguments)
-        for place, form in enumerate(arguments, 1):
-            own_rows = [token for token, word in zip(tokens, result.word, strict=True) if word == place]
-            assert own_rows == encoder.tokenizer.tokenize(form)
-        assert not result.type_ids.any()
-    assert (np.bincount(sentences[0].word) > 1).any(), "no word is split"
-
-
-def test_byte_level_words_are_spelled_as_in_running_text():
-    """RoBERTa's vocabulary has most words with the blank before them: without it "dog" would be other pieces."""
-    tokenizer = byte_level_tokenizer()
-    arguments = [sentence.split() for sentence in LEARNT]
-    kept = split_words(tokenizer, arguments).kept
-    for words, result in zip(arguments, kept, strict=True):
-        expected = tokenizer.tokenize("".join(f" {word}" for word in words))
-        assert tokenizer.convert_ids_to_tokens(result.input_ids.tolist()) == ["<s>", *expected, "</s>"]
-        assert result.words == len(words)
-        for place, word in enumerate(words, 1):
-            assert (result.word == place).sum() == len(tokenizer.tokenize(f" {word}"))
-    assert tokenizer.tokenize("dog") != tokenizer.tokenize(" dog")
-    assert piece_counts(tokenizer, arguments[0]).tolist() == np.bincount(kept[0].word)[1:-1].tolist()
-
-
-def test_left_out_sentences_are_counted_and_shift_nothing(encoder):
-    arguments = [["a"] * 20, ["a", "\u200b", "b"], [], ["It", "rains"], [" ", "x"]]
-    split = split_words(encoder.tokenizer, arguments, max_tokens=10)
-    assert split.left_out == {TOO_LONG: 1, NO_PIECES: 2, NO_WORDS: 1}
+def test_left_out_sentences_are_counted_and_shift_nothing(tiny):
+    sequences = [["a"] * 20, ["a", "\u200b", "b"], [], ["It", "rains"], [" ", "x"]]
+    split = words.split_words(tiny.tokenizer, sequences, max_tokens=10)
+    assert split.left_out == {words.TOO_LONG: 1, words.NO_PIECES: 2, words.NO_WORDS: 1}
     assert [item.number for item in split.kept] == [3]
 
 
-@pytest.mark.parametrize("rows", ROWS)
-def test_maps_of_a_padded_batch_against_loops(encoder, sentences, rows: str):
-    pieces, layers = [], []
-    with tap(encoder.model, lambda _, weights: pieces.append(weights.numpy())), torch.inference_mode():
-        encoder.model(**encoder.inputs(sentences))
-    read_batch(encoder, sentences, lambda layer, maps: layers.append((layer, maps.numpy())), rows, check=True)
-    assert [layer for layer, _ in layers] == list(range(encoder.layers))
-    for (_, result), attention in zip(layers, pieces, strict=True):
-        for number, item in enumerate(sentences):
-            size = item.words + 2
-            for head in range(encoder.heads):
-                expected = merged(attention[number, head, : len(item), : len(item)], item.word, rows)
-                np.testing.assert_allclose(result[number, head, :size, :size], expected, atol=1e-6)
-            assert not result[number, :, size:].any()
-            assert not result[number, :, :, size:].any()
-    size = sentences[0].words + 2
-    alone = np.stack([result[0, :, :size, :size] for _, result in layers])
-    np.testing.assert_allclose(word_maps(encoder, sentences[0], rows), alone, atol=1e-5)
+def merged(attention: np.ndarray, word: np.ndarray, rows: str) -> np.ndarray:
+    """One map between pieces as one between words, pair by pair."""
+    pieces = [np.flatnonzero(word == number) for number in range(word[-1] + 1)]
+    reduce = {"mean": np.mean, "first": lambda values: values[0]}[rows]
+    return np.array([[reduce(attention[row][:, column].sum(axis=1)) for column in pieces] for row in pieces])
 
 
-def test_without_special_tokens_the_rest_is_the_same(encoder, sentences):
-    attention = torch.rand(3, 2, *2 * [max(map(len, sentences))])
-    whole, words = (WordMerge(sentences, special=special)(attention) for special in (True, False))
-    for number, item in enumerate(sentences):
-        inside = slice(0, item.words)
-        within = whole[number, :, 1 : item.words + 1, 1 : item.words + 1]
-        torch.testing.assert_close(words[number, :, inside, inside], within)
-        assert not words[number, :, item.words :].any()
-        assert not words[number, :, :, item.words :].any()
-
-
-def test_streamed_maps_do_not_depend_on_the_batch(encoder, sentences):
-    result: dict[tuple[int, int], np.ndarray] = {}
+@pytest.mark.parametrize("budget", [1, 2048], ids=["alone", "padded"])
+@pytest.mark.parametrize("rows", words.ROWS)
+def test_streamed_maps_against_loops(tiny, sentences, rows: str, budget: int):
+    streamed: dict[tuple[int, int], np.ndarray] = {}
 
     def read(indices, layer, maps):
-        result.update({(index, layer): item.numpy() for index, item in zip(indices, maps, strict=True)})
+        streamed.update({(index, layer): item.numpy() for index, item in zip(indices, maps, strict=True)})
 
-    read_word_maps(encoder, sentences, read, budget=1, progress=False)
-    alone = dict(result)
-    read_word_maps(encoder, sentences, read, progress=False)
-    assert len(result) == len(sentences) * encoder.layers
-    for (index, layer), maps in alone.items():
-        size = sentences[index].words + 2
-        np.testing.assert_allclose(result[index, layer][:, :size, :size], maps[:, :size, :size], atol=1e-5)
+    words.read_word_maps(tiny, sentences, read, rows, budget=budget, progress=False)
+    assert len(streamed) == len(sentences) * tiny.layers
+    for index, sentence in enumerate(sentences):
+        size, pieces = sentence.words + 2, []
+        read_layers(tiny, [sentence], lambda _, maps, pieces=pieces: pieces.append(maps[0].numpy()))
+        expected = np.array([[merged(head, sentence.word, rows) for head in layer] for layer in pieces])
+        result = np.stack([streamed[index, layer] for layer in range(tiny.layers)])
+        np.testing.assert_allclose(result[:, :, :size, :size], expected, atol=1e-5)
+        assert not result[:, :, size:].any()
+        assert not result[..., size:].any()
+        np.testing.assert_allclose(words.word_maps(tiny, sentence, rows), expected, atol=1e-5)
+
+
+def test_without_special_tokens_the_rest_is_the_same(sentences):
+    attention = torch.rand(3, 2, *2 * [max(map(len, sentences))])
+    whole, inner = (words.WordMerge(sentences, special=special)(attention) for special in (True, False))
+    for number, item in enumerate(sentences):
+        end = item.words
+        torch.testing.assert_close(inner[number, :, :end, :end], whole[number, :, 1 : end + 1, 1 : end + 1])
+        assert not inner[number, :, end:].any()
+        assert not inner[number, :, :, end:].any()

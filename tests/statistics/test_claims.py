@@ -1,5 +1,3 @@
-"""Claims: the judge's verdicts and error rates, a row of numbers for each claim, the file, and the rendered table."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -74,12 +72,8 @@ def test_a_row_holds_estimate_range_control_and_reason():
     assert (row["largest_unit"], row["reason"]) == ("u1", "u2: no run trained successfully")
     assert marked(row.to_dict())
     assert not marked(row.to_dict() | {"control_low": 0.4})
-
-
-def test_a_claim_about_each_unit_has_the_control_of_its_least_favourable_one():
-    units = with_control(around(0.6, 0.8), {"u0": (0.1, 0.1, 0.1), "u1": (0.3, 0.3, 0.3)})
-    row = claim_row(claim(every=True), units)
-    assert (row["estimate"], row["control"]) == (0.6, 0.1)
+    least_favourable = claim_row(claim(every=True), units)
+    assert (least_favourable["estimate"], least_favourable["control"]) == (0.6, 0.7)
 
 
 def test_without_a_value_a_claim_is_not_applicable_and_without_spread_it_says_so():

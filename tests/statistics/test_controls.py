@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import xarray as xr
+from headtables import score_array
 from oracles import skew_corrected_p
 
 from analysis.statistics.controls import control_bank, control_sieves, controlled_table
@@ -24,16 +25,9 @@ def scored(seed: int, roles=ROLES, mean: float = 4.0) -> xr.DataArray:
             values[::3, number] = np.nan
         if role == "advmod":
             values[1:, number] = np.nan
-    coordinates = {
-        "sequence": [f"s{number}" for number in range(N)],
-        "role": [*roles],
-        "layer": range(LAYERS),
-        "head": range(HEADS),
-        "cluster": ("sequence", np.arange(N) // 2),
-        "units": (("sequence", "role"), (~np.isnan(values[:, :, 0, 0])).astype(np.int32)),
-    }
-    dims = ("sequence", "role", "layer", "head")
-    return xr.DataArray(values, coordinates, dims, "score", {"arithmetic": "corrected"})
+    units = (~np.isnan(values[:, :, 0, 0])).astype(np.int32)
+    array = score_array(values, roles, cluster=np.arange(N) // 2)
+    return array.assign_coords(units=(("sequence", "role"), units))
 
 
 def against(scores: xr.DataArray, mean: float, seed: int = 9) -> xr.DataArray:
@@ -45,7 +39,6 @@ def against(scores: xr.DataArray, mean: float, seed: int = 9) -> xr.DataArray:
 
 @pytest.mark.parametrize("unit", ["sequence", "cluster"])
 def test_controlled_label_is_the_corrected_rule_of_the_paired_difference(unit):
-    """The oracle is the corrected rule itself, of scores that are the differences, at the threshold tau - 1."""
     scores = scored(0)
     control = against(scores, 1.2)
     table = controlled_table(scores, control, replace(FAST, unit=unit))

@@ -1,8 +1,7 @@
-"""Effects by AUC against scikit-learn and DeLong by hand; shifts count for the loss alone; choices do not flatter."""
-
 import numpy as np
 import pytest
 import xarray as xr
+from removals import logits as certain
 from sklearn.metrics import roc_auc_score
 
 from analysis.errors import InputError
@@ -56,9 +55,7 @@ def test_a_shift_raises_the_loss_and_lost_information_lowers_the_auc(match: int)
 
 @pytest.mark.parametrize(("label", "positives"), [(0, 0), (1, 3)])
 def test_dev_examples_of_one_class_end_in_one_line(label: int, positives: int):
-    logits = xr.DataArray(
-        np.zeros((2, 3, 2)), {"intervention": ["none", "0-0"]}, ("intervention", "sequence", "class")
-    )
+    logits = certain(np.zeros((2, 3), int), ["0-0"])
     with pytest.raises(InputError, match=f"^mrpc: {positives} of 3 dev examples .* AUC is not defined: take"):
         effects.effect_table(logits, np.full(3, label), task="mrpc")
 

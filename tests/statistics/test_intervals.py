@@ -1,5 +1,3 @@
-"""Intervals hold what they say: simulations under a known truth."""
-
 import numpy as np
 import pytest
 from scipy import stats

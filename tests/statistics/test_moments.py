@@ -1,5 +1,3 @@
-"""Moments of any parts, merged, give the table, mean, spread and skewness of all scores."""
-
 from functools import reduce
 from itertools import pairwise
 
@@ -7,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from headtables import score_array
 from scipy import stats
 
 from analysis.statistics.moments import merge, moments, moments_table, skewness
@@ -25,9 +24,7 @@ def scores(sequences: int = 200, arithmetic: str = "corrected") -> xr.DataArray:
     values[:, 2] = np.float32(3.3)
     values[:, 3] = np.nan
     values[1:, 4] = np.nan
-    coordinates = {"role": ROLES, "layer": range(LAYERS), "head": range(HEADS)}
-    dims = ("sequence", "role", "layer", "head")
-    return xr.DataArray(values, coordinates, dims, attrs={"arithmetic": arithmetic})
+    return score_array(values, ROLES, arithmetic)
 
 
 def parts(whole: xr.DataArray, *ends: int) -> list[xr.Dataset]:

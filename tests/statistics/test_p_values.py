@@ -16,7 +16,6 @@ def test_no_p_value_is_printed_as_0(p, text, sentence):
 
 
 def test_tables_have_no_p_of_0_in_print_and_in_files():
-    """A steady head far above the threshold: its p is below the smallest number."""
     n, values = np.array([1000, 1000]), np.array([[9.0, 3.1], [0.1, 1.0]])
     p = t_test(n, values[0], values[1], 3.0).p
     assert p[0] == 0
@@ -28,6 +27,3 @@ def test_tables_have_no_p_of_0_in_print_and_in_files():
     assert saved["p_holm"].isna().tolist() == [True, False]
     assert (saved["up"] == 0).all()
     assert set(p_formats(table)) == {"p", "beyond_p_by", "p_holm"}
-    displayed = table.style.format(p_formats(table), precision=3, na_rep="–").to_html()
-    assert "&lt; 1e-300" in displayed or "< 1e-300" in displayed
-    assert "–" in displayed

@@ -1,5 +1,3 @@
-"""Power of the exact McNemar test against simulation, and the least changes that it gives."""
-
 import numpy as np
 import pytest
 from scipy import stats

@@ -1,23 +1,15 @@
-"""Agreement against scipy and scikit-learn, and intervals that widen where runs disagree."""
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.synthesis.agreement import (
-    POOLED,
-    correlation,
-    importance_agreement,
-    survival_agreement,
-)
+from analysis.synthesis.agreement import POOLED, correlation, importance_agreement, survival_agreement
 
 LAYERS, HEADS = 3, 5
 
 
 @pytest.fixture
 def pair() -> np.ndarray:
-    """Two measures with ties, correlated."""
     rng = np.random.default_rng(0)
     first = rng.integers(6, size=30)
     return np.stack([first, first + rng.integers(5, size=30)]).astype(float)
@@ -78,9 +70,8 @@ def test_intervals_cover_the_truth_although_tasks_share_the_heads():
         second = (first + rng.standard_normal(layers * width)) / np.sqrt(2)
         noise = rng.normal(scale=0.3, size=(2, len(rows)))
         table = rows.assign(first=np.tile(first, 4) + noise[0], second=np.tile(second, 4) + noise[1])
-        result = (
-            importance_agreement(table.assign(third=np.nan), NAMES, 99).set_index("statistic").loc["spearman"]
-        )
+        result = importance_agreement(table.assign(third=np.nan), NAMES, 99)
+        result = result.set_index("statistic").loc["spearman"]
         # The Spearman correlation of a normal pair with r = .707 / 1.09.
         covered.append(result["low"] < 6 / np.pi * np.arcsin(0.5**0.5 / 1.09 / 2) < result["high"])
     assert 0.88 <= np.mean(covered) <= 0.98

@@ -1,12 +1,10 @@
-"""The atlas joins what the tables hold of every head, each value in the row of its head."""
-
 import numpy as np
 import pandas as pd
 import pytest
-import xarray as xr
+from headtables import score_array
 
 from analysis.statistics.roles import LABELS
-from analysis.synthesis.atlas import KEYS, MEASURES, SURFACE, atlas_table, role_scores, run_roles
+from analysis.synthesis.atlas import KEYS, SURFACE, atlas_table, role_scores, run_roles
 
 TASKS, SEEDS, LAYERS, HEADS = ("mrpc", "sst-2"), (0, 1), 2, 3
 SIZE = len(TASKS) * len(SEEDS) * LAYERS * HEADS
@@ -20,18 +18,11 @@ def heads() -> pd.DataFrame:
 
 @pytest.fixture
 def roles(heads: pd.DataFrame) -> pd.DataFrame:
-    parts = [
-        heads.assign(role=role, mean=number + heads["head"]) for number, role in enumerate(("dobj", "sep"))
-    ]
+    parts = (
+        heads.assign(role=role, mean=shift + heads["head"]) for shift, role in enumerate(("dobj", "sep"))
+    )
     table = pd.concat(parts, ignore_index=True)
     return table.assign(**dict.fromkeys(LABELS, table["mean"] > 2))
-
-
-def test_without_tables_the_atlas_has_roles_alone(heads: pd.DataFrame, roles: pd.DataFrame):
-    table = atlas_table(roles, {})
-    assert table[[*MEASURES]].isna().all().all()
-    np.testing.assert_allclose(table["sep_mean"].astype(float), 1 + heads["head"])
-    assert (table["dobj_assigned_corrected"] == (heads["head"] > 2)).all()
 
 
 def test_values_stand_in_the_rows_of_their_heads(heads: pd.DataFrame, roles: pd.DataFrame):
@@ -50,6 +41,9 @@ def test_values_stand_in_the_rows_of_their_heads(heads: pd.DataFrame, roles: pd.
         "kovaleva_disable": disable,
     }
     table = atlas_table(roles, tables)
+    np.testing.assert_allclose(table["sep_mean"].astype(float), 1 + heads["head"])
+    assert (table["dobj_assigned_corrected"] == (heads["head"] > 2)).all()
+    assert table["importance"].isna().all()  # without a table
     own_rows = table["task"] == "mrpc"
     np.testing.assert_allclose(table.loc[own_rows, "ablation_loss"], np.arange(SIZE)[own_rows])
     np.testing.assert_allclose(table.loc[own_rows, "ablation_accuracy"], -np.arange(SIZE)[own_rows])
@@ -63,9 +57,7 @@ def test_values_stand_in_the_rows_of_their_heads(heads: pd.DataFrame, roles: pd.
 
 
 def test_roles_of_runs_are_means_of_scores(heads: pd.DataFrame, roles: pd.DataFrame):
-    places = {"role": ["dobj", "sep"], "layer": range(LAYERS), "head": range(HEADS)}
-    values = np.random.default_rng(0).random((4, 2, LAYERS, HEADS))
-    scores = xr.DataArray(values, {"sequence": [*"abcd"]} | places)
+    scores = score_array(np.random.default_rng(0).random((4, 2, LAYERS, HEADS)), ["dobj", "sep"])
     labels = roles.query("task == 'mrpc' and seed == 0").drop(columns="mean")
     table = run_roles({("mrpc", 0): scores}, pd.concat([labels, labels.assign(seed=np.nan)]))
     assert len(table) == 2 * LAYERS * HEADS

@@ -1,10 +1,9 @@
-"""Matching heads: which match, what edits do to answers, and claims that can be supported and refused."""
-
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
 from classifiers import classifier
+from headtables import score_array
 
 from analysis.encoders.interventions import predict
 from analysis.encoders.layout import layouts
@@ -22,7 +21,6 @@ PAIRS = [
     Example("two", "Nothing here", "is shared there", 0),
     Example("three", "cat", "cat", 1),
 ]
-RNG = np.random.default_rng(0)
 POSITIVE = np.arange(N) % 2 == 0
 
 
@@ -32,8 +30,7 @@ def scores(planted: float = 20.0) -> xr.DataArray:
     for layer, head in MATCHING:
         values[:, 0, layer, head] += planted
     values[::3] = np.nan
-    axes = {"sequence": range(N), "role": [*matching.ROLES], "layer": range(LAYERS), "head": range(HEADS)}
-    return xr.DataArray(values, axes, [*axes])
+    return score_array(values, matching.ROLES)
 
 
 def test_heads_that_match_in_every_task_are_the_matching_heads():
@@ -91,19 +88,13 @@ def test_overlap_and_groups_by_it():
     shares = matching.overlap(layouts(classifier("bert").tokenizer, PAIRS))
     assert shares[1:].tolist() == [0, 1]
     assert shares[0] == pytest.approx((2 / 4 + 2 / 7) / 2)
-    names = ["none", matching.BOTH, matching.NATURAL]
-    array = xr.DataArray(
-        np.array([[1, -1, 1], [-1, -1, 1], [1, 1, 1.0]]),
-        {"intervention": names},
-        ("intervention", "sequence"),
-    )
+    names = {"intervention": ["none", matching.BOTH, matching.NATURAL]}
+    answers = np.array([[1, -1, 1], [-1, -1, 1], [1, 1, 1.0]])
+    array = xr.DataArray(answers, names, ("intervention", "sequence"))
     table = matching.group_table(array, np.array([True, False, True]), shares).set_index("group")
-    assert table.loc["matching pairs, many words shared", ["n", "share", "share_ablated"]].tolist() == [
-        1,
-        1,
-        1,
-    ]
-    assert table.loc["other pairs, few words shared", ["n", "share", "share_dial"]].tolist() == [1, 0, 1]
+    columns = ["n", "share", "share_ablated", "share_dial"]
+    assert table.loc["matching pairs, many words shared", columns].tolist() == [1, 1, 1, 1]
+    assert table.loc["other pairs, few words shared", columns].tolist() == [1, 0, 0, 1]
 
 
 SINGLES = [f"{layer}-{head}" for layer in range(LAYERS) for head in range(HEADS)]
@@ -114,10 +105,8 @@ def answers(
     strong: tuple[str, ...] = (*OWN_NAMES, matching.BOTH, matching.TO_OWN), runs: int = 3
 ) -> measures.Answers:
     """Match logits of trained runs; the named interventions take the signal away."""
-    names, rng = (
-        ["none", *SINGLES, matching.BOTH, matching.TO_OWN, matching.TO_WRONG],
-        np.random.default_rng(1),
-    )
+    names = ["none", *SINGLES, matching.BOTH, matching.TO_OWN, matching.TO_WRONG]
+    rng = np.random.default_rng(1)
     noise = rng.normal(size=(runs, 1, N)) + 0.05 * rng.normal(size=(runs, len(names), N))
     signal = np.array([0.2 if name in strong else 2.0 for name in names])
     return measures.Answers(noise + signal[:, None] * POSITIVE, POSITIVE, names)
@@ -162,27 +151,23 @@ def test_claims_are_supported_where_planted_heads_carry_the_signal():
     result = verdicts()
     assert result.pop("X1") == "not supported"  # two of twelve heads are more than a twentieth
     assert {*result.values()} == {"supported"}
+    assert verdicts(before=scores(0))["X1"] == "supported"
 
 
 @pytest.mark.parametrize(
-    ("claim", "changed", "verdict"),
+    ("claim", "changed"),
     [
-        ("X1", {"before": scores(0)}, "supported"),
-        ("X2", {"pairs": answers(("1-1", "0-0", "0-1", matching.BOTH))}, "not supported"),
-        ("X3", {"singles": answers()}, "not supported"),
-        ("X4", {"pairs": answers((*OWN_NAMES, matching.BOTH))}, "not supported"),
-        ("X5", {"pairs": answers((*OWN_NAMES, matching.BOTH, matching.TO_WRONG))}, "not supported"),
-        ("X6", {"shift": shifts(0, -2.0)}, "not supported"),
-        (
-            "X7",
-            {"role": [float(name == "0-0") for name in SINGLES], "pairs": answers(("0-0", "1-1"))},
-            "not supported",
-        ),
-        ("X8", {"blocked": {"matching heads": 2.0, "other heads": 0.2}}, "not supported"),
+        ("X2", {"pairs": answers(("1-1", "0-0", "0-1", matching.BOTH))}),
+        ("X3", {"singles": answers()}),
+        ("X4", {"pairs": answers((*OWN_NAMES, matching.BOTH))}),
+        ("X5", {"pairs": answers((*OWN_NAMES, matching.BOTH, matching.TO_WRONG))}),
+        ("X6", {"shift": shifts(0, -2.0)}),
+        ("X7", {"role": [float(name == "0-0") for name in SINGLES], "pairs": answers(("0-0", "1-1"))}),
+        ("X8", {"blocked": {"matching heads": 2.0, "other heads": 0.2}}),
     ],
 )
-def test_claims_are_refused_one_by_one(claim: str, changed: dict, verdict: str):
-    assert verdicts(**changed)[claim] == verdict
+def test_claims_are_refused_one_by_one(claim: str, changed: dict):
+    assert verdicts(**changed)[claim] == "not supported"
 
 
 def test_without_matching_heads_claims_are_not_applicable():

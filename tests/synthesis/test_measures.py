@@ -1,5 +1,3 @@
-"""The claims of the synthesis on made-up tables with obvious answers."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +11,6 @@ from analysis.synthesis.sets import POOLED
 
 
 def sets(**excess: float) -> pd.DataFrame:
-    """A table of sets by AUC; a role with a missing excess has no random sets."""
     rows = [
         {"task": POOLED, "metric": "auc", "label": "corrected", "role": role, "excess": value, "low": value - 0.01,
          "high": value + 0.01, "status": "tested" if np.isfinite(value) else "untestable in every task"}
@@ -24,7 +21,6 @@ def sets(**excess: float) -> pd.DataFrame:
 
 
 def agreements(kappa: float = 0.8, importance: float = 0.7, tuning: float = -0.3) -> pd.DataFrame:
-    """Agreement of measures by task and pooled, and of the labels of two roles on two maps."""
     rows = []
     for task in ("mrpc", "qqp", POOLED):
         for second, value in ((GRADIENT, importance), (TUNING, tuning)):
@@ -56,20 +52,17 @@ def test_roles_that_matter_more_and_less_are_mixed_and_missing_tables_not_applic
     assert judged(sets(local=0.05, match=-0.05), agreements()).loc["S1", "verdict"] == "mixed"
     table = judged(sets().head(0), agreements().head(0))
     assert table["verdict"].eq("not applicable").all()
-    assert (
-        judged(sets(local=0.1), agreements(0.4, 0.3)).loc[["S2", "S3"], "verdict"].eq("not supported").all()
-    )
+    low = judged(sets(local=0.1), agreements(0.4, 0.3))
+    assert low.loc[["S2", "S3"], "verdict"].eq("not supported").all()
 
 
 def test_measures_of_the_atlas_grow_with_what_matters():
-    keys = {"task": ["mrpc"], "seed": [0], "layer": [1], "head": [2]}
+    keys = {"task": "mrpc", "seed": 0, "layer": 1, "head": 2}
     numbers = {
-        "ablation_auc": ["0.2"],
-        "ablation_refitted_loss": ["0.3"],
-        "ablation_loss": [0.1],
-        "disable": [-0.3],
-        "importance": [0.4],
-        "cosine": [0.9],
+        "ablation_auc": "0.2",
+        "ablation_refitted_loss": "0.3",
+        "ablation_loss": 0.1,
+        "importance": 0.4,
     }
-    row = measured(pd.DataFrame(keys | numbers)).iloc[0]
+    row = measured(pd.DataFrame([keys | numbers | {"disable": -0.3, "cosine": 0.9}])).iloc[0]
     assert row[["ablation_auc", "disable_fall", "tuning"]].tolist() == pytest.approx([0.2, 0.3, 0.1])

@@ -3,7 +3,6 @@
 import jupytext
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import pytest
 
 from analysis.banks import control_sieves
@@ -25,7 +24,7 @@ NEW = "backwards"
 
 @pytest.fixture
 def scored(request, monkeypatch):
-    """The scores of an encoder and of the controls, with a new role that has one of the kinds of controls."""
+    """Scores and controls of an encoder, with a new role that has one of the kinds of controls."""
     monkeypatch.setitem(ROLES, NEW, Role(NEW, "before", request.param, "", "GREY", "p"))
 
     @sieve("before", bank=True)
@@ -60,43 +59,25 @@ def test_a_new_role_is_tested_drawn_and_related_to_the_ablation_effect(scored):
 
 
 @pytest.mark.parametrize("scored", ["shuffled"], indirect=True)
-def test_chapter_3_runs_with_a_new_role(scored, monkeypatch):
+def test_chapter_3_runs_with_a_new_role(scored, monkeypatch, tmp_path):
     """All tasks and then one: every cell but that of the parameters, which are changed for so few sequences."""
-    saved = {}
+    monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
+    saved = results.Results("offline")
+    monkeypatch.setattr(saved, "load_scores", lambda task, run: scored[0])
+    monkeypatch.setattr(saved, "load_controls", lambda task, run: scored[1])
+    monkeypatch.setattr(saved, "save_figure", lambda figure, name: figure.canvas.draw())
 
-    class Store:
-        def __init__(self, profile):
-            plt.switch_backend("agg")
+    def opened(profile: str) -> results.Results:
+        plt.switch_backend("agg")
+        return saved
 
-        def load_scores(self, task, run):
-            return scored[0]
-
-        def load_controls(self, task, run):
-            return scored[1]
-
-        def save_table(self, table, name, digits=6):
-            saved[name] = table
-
-        def load_table(self, name):
-            return saved[name]
-
-        def role_tables(self, tasks):
-            parts = [(task, state) for task in tasks for state in results.STATES]
-            tables = [saved[f"roles-{task}-{state}"].assign(task=task, state=state) for task, state in parts]
-            return pd.concat(tables, ignore_index=True)
-
-        def save_figure(self, figure, name):
-            figure.canvas.draw()
-
-    monkeypatch.setattr(results, "Results", Store)
+    monkeypatch.setattr(results, "Results", opened)
     for name in ("03_test_all", "03_test"):
         script = jupytext.read(ROOT / f"notebooks/{name}.py")
         parameters, *cells = (cell.source for cell in script.cells if cell.cell_type == "code")
         fewer = "tasks, tau, minimum, resamples = ['toy-mrpc'], 1.0, 5, 99"
         exec(compile("\n".join([parameters, fewer, *cells]), name, "exec"), {})
-    assert isinstance(saved["roles-toy-mrpc-finetuned"], pd.DataFrame)
-    assert NEW in {*saved["roles-toy-mrpc-finetuned"]["role"]}
-    plt.close("all")
+    assert NEW in {*saved.load_table("roles-toy-mrpc-finetuned")["role"]}
 
 
 def test_an_unknown_control_is_one_line(monkeypatch):

@@ -1,5 +1,3 @@
-"""Role scores against changes: what the tests give if roles predict nothing, and if they do."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -78,15 +76,12 @@ def rows_of(table: pd.DataFrame, variant: str = RAW) -> pd.DataFrame:
 
 @pytest.mark.parametrize("without", [(), ((0, 1), (1, 0))])
 def test_slopes_are_those_of_least_squares_with_a_level_for_every_layer_and_run(without):
-    """The heads that are left out take no part."""
     data = standardised(heads(1.0), "response", ROLES)
     grid = gridded(data, ROLES, without=without)
     assert {*zip(*np.nonzero(~grid.included), strict=True)} == {*without}
     remaining = data.set_index(["layer", "head"]).drop([*without]).reset_index()
-    levels = pd.get_dummies(remaining[["task", "seed", "layer"]].astype(str).agg("-".join, axis=1)).to_numpy(
-        float
-    )
-    design = np.column_stack([remaining[[*ROLES]], levels])
+    levels = pd.get_dummies(remaining[["task", "seed", "layer"]].astype(str).agg("-".join, axis=1))
+    design = np.column_stack([remaining[[*ROLES]], levels]).astype(float)
     expected = np.linalg.lstsq(design, remaining["change"], rcond=None)[0]
     np.testing.assert_allclose(slopes(grid), expected[: len(ROLES)])
 

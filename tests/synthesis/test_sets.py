@@ -1,5 +1,3 @@
-"""Sets of heads and their random counterparts: how they are drawn, and what the tests give without an effect."""
-
 from itertools import product
 
 import numpy as np
@@ -73,7 +71,7 @@ def test_random_sets_are_any_other_sets_of_as_many_heads_in_every_layer():
 
 @pytest.mark.parametrize("sizes", [(6, 6, 5), (8, 7, 2)])
 def test_a_set_that_means_nothing_is_as_often_significant_as_the_level_says(sizes):
-    """With random sets that share at most half of its heads, it would be so in .09 and .145 of the studies."""
+    """Random sets that share at most half of its heads would be so in .09 and .145 of the studies."""
     rng, p = np.random.default_rng(0), []
     for study in range(400):
         effects = rng.exponential(size=(3, 12))
@@ -124,7 +122,7 @@ def test_excess_draws_cover_sequences_and_sets():
 
 def test_changes_of_single_sequences():
     logits = np.log([[[0.5, 0.5], [0.2, 0.8]], [[0.9, 0.1], [0.6, 0.4]]])
-    names = {"intervention": ["none", "2-1"], "sequence": ["a", "b"]}
+    names = {"intervention": ["none", "2-1"]}
     array = xr.DataArray(logits, names, ("intervention", "sequence", "class"))
     found = set_changes(array, np.array([0, 1]))
     np.testing.assert_allclose(found.loc[("2-1", "loss")], np.log([0.5 / 0.9, 0.8 / 0.4]))

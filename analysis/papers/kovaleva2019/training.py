@@ -26,9 +26,8 @@ from analysis.encoders.models import (
 from analysis.errors import InputError
 from analysis.papers.kovaleva2019.names import PRETRAINED, RANDOM, UNTUNED
 from analysis.statistics.answers import Labels, labels_of, metrics_of
-from analysis.statistics.changes import change_table, rises
+from analysis.statistics.changes import change_table, compared, rises
 from analysis.statistics.intervals import crossed_interval
-from analysis.statistics.leads import compared
 from analysis.statistics.training import Run
 from analysis.texts.examples import Example
 from analysis.texts.tasks import task_named

@@ -11,11 +11,11 @@ from scipy import stats
 from tqdm import tqdm
 
 from analysis.statistics.answers import LOSS, METRICS, losses, metrics_of
-from analysis.statistics.changes import BASELINE, by_head, change_table
+from analysis.statistics.changes import BASELINE, by_head, change_table, compared
 from analysis.statistics.correlations import pearson, spearman
 from analysis.statistics.effects import AUC, auc_parts, effect_table, match_logit
 from analysis.statistics.intervals import draws_interval
-from analysis.statistics.leads import Labels, compared, floor
+from analysis.statistics.leads import Labels, floor
 from analysis.statistics.resampling import resampled
 from analysis.statistics.significance import quiet
 from analysis.statistics.training import Run

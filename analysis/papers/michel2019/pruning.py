@@ -16,9 +16,9 @@ from analysis.encoders.models import Encoder
 from analysis.papers.michel2019.ablation import DRAWS, harmless, ranked_heads
 from analysis.papers.michel2019.measures import IMPORTANCE, RANDOM, main_metric
 from analysis.statistics.answers import metrics_of
-from analysis.statistics.changes import BASELINE, change_table
+from analysis.statistics.changes import BASELINE, change_table, compared
 from analysis.statistics.intervals import draws_interval
-from analysis.statistics.leads import Labels, compared, floor
+from analysis.statistics.leads import Labels, floor
 from analysis.statistics.resampling import resampled
 from analysis.statistics.training import Run, trained_successfully
 from analysis.texts.examples import Example

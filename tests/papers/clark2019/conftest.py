@@ -1,5 +1,3 @@
-"""What the tests of this paper share."""
-
 from pathlib import Path
 
 import pandas as pd
@@ -18,5 +16,4 @@ def bundled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def words(bundled: Path) -> pd.DataFrame:
-    """The words of the bundled documents."""
     return read_trees([bundled]).words

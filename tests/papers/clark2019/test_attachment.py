@@ -1,5 +1,3 @@
-"""Heads as parsers: planted heads, directions, and cross-fitting."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -22,7 +20,6 @@ LAYERS, HEADS = 2, 3
 
 
 def planted(words: pd.DataFrame, layer: int, direction: int, head: int) -> Attachment:
-    """Random predictions, but for one head that is always right."""
     rng = np.random.default_rng(0)
     predicted = rng.integers(1, 4, (len(words), LAYERS, 2, HEADS)).astype(np.int16)
     predicted[:, layer, direction, head] = words["head"]
@@ -38,8 +35,7 @@ def test_a_planted_head_is_found_and_always_right(words):
     assert (table["direction"] == DIRECTIONS[0]).all()
     assert table["low"].isna().all()
     assert (best_heads(attachment, scored, 20)["accuracy"] == 1).all()
-    # p of 199 flips, after Benjamini and Yekutieli
-    least = (1 / np.arange(1, len(table) + 1)).sum() / 200
+    least = (1 / np.arange(1, len(table) + 1)).sum() / 200  # of 199 flips, after Benjamini and Yekutieli
     assert table["p_adjusted"].between(least * (1 - 1e-9), 1).all()
     with pytest.raises(InputError, match="no relation has 100000 arcs"):
         dependency_table(attachment, scored, minimum=100000)
@@ -70,20 +66,17 @@ def test_the_scored_half_does_not_choose(words):
     attachment = planted(words, 1, 0, 2)
     held_out = ~words["sentence"].isin(scored["sentence"][first_half]).to_numpy()
     attachment.predicted[held_out] = -2  # no head is right there, so the first head is chosen
-    table = dependency_table(attachment, scored, minimum=20, resamples=99, permutations=99)
-    table = table.set_index("relation")
+    options = {"minimum": 20, "resamples": 99, "permutations": 99}
+    table = dependency_table(attachment, scored, **options).set_index("relation")
     first = right(attachment, scored)[:, 0, 0, 0] & first_half
     for relation, accuracy in table["accuracy"].items():
         assert accuracy == pytest.approx(first[scored["relation"] == relation].mean())
     assert table.loc["det", ["layer", "head"]].tolist() == [1, 2]  # the best of all sentences
-    guesses = {offset: fixed_offset(scored, offset) == scored["head"].to_numpy() for offset in OFFSETS}
+    offsets = sorted(OFFSETS, reverse=True)
+    guesses = np.stack([fixed_offset(scored, offset) == scored["head"] for offset in offsets], axis=1)
     for relation, accuracy in table["offset_accuracy"].items():
         rows = (scored["relation"] == relation).to_numpy()
-        one, other = (
-            max(OFFSETS, key=lambda offset: (guesses[offset][rows & half].mean(), offset))
-            for half in (first_half, ~first_half)
-        )
-        assert accuracy == np.where(first_half, guesses[other], guesses[one])[rows].mean()
+        assert accuracy == cross_fitted(guesses[rows], first_half[rows]).mean()
 
 
 def test_cross_fitting_against_a_loop():

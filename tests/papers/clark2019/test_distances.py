@@ -1,4 +1,4 @@
-"""Jensen-Shannon distances against loops over the definition, their map, behaviours, and layers that lie apart."""
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -12,22 +12,15 @@ from analysis.papers.clark2019.distances import behaviours, block_distances, emb
 
 
 def divergence(p: np.ndarray, q: np.ndarray) -> float:
-    """Jensen-Shannon divergence (nats) of two rows by its definition, smoothed as in the authors' code."""
+    """Jensen-Shannon divergence (nats) of two rows, smoothed as in the authors' code."""
     p, q = (0.999 * row + 0.001 / len(row) for row in (p, q))
     m = (p + q) / 2
     return 0.5 * sum(p * np.log(p / m)) + 0.5 * sum(q * np.log(q / m))
 
 
-def loops(maps: np.ndarray) -> np.ndarray:
-    return np.array([[sum(map(divergence, one, other)) for other in maps] for one in maps])
-
-
 def table_of(square: np.ndarray, layers: int) -> pd.DataFrame:
-    """The table of distances between the heads of some layers."""
     places = list(np.ndindex(layers, len(square) // layers))
-    pairs = [
-        (*a, *b, square[i, i + 1 + j]) for i, a in enumerate(places) for j, b in enumerate(places[i + 1 :])
-    ]
+    pairs = [(*places[i], *places[j], square[i, j]) for i, j in combinations(range(len(places)), 2)]
     return pd.DataFrame(pairs, columns=["layer", "head", "other_layer", "other_head", "distance"])
 
 
@@ -37,15 +30,15 @@ def test_equal_loops_over_the_definition(cached: int, monkeypatch):
     maps = random_maps(9, heads=5)
     maps[3] = np.eye(9)
     maps[4] = maps[0]
+    expected = np.array([[sum(map(divergence, one, other)) for other in maps] for one in maps])
     double = pairwise(torch.from_numpy(maps)).numpy()
-    np.testing.assert_allclose(double, loops(maps), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(double, expected, rtol=1e-9, atol=1e-12)
     single = pairwise(torch.from_numpy(maps).float()).numpy()
-    np.testing.assert_allclose(single, loops(maps), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(single, expected, rtol=1e-4, atol=1e-4)
     assert single.min() == 0  # never below, also for equal maps
 
 
 def test_scaling_recovers_points_of_a_plane():
-    """Only distances can be recovered: the plane may be turned and mirrored."""
     square = squareform(pdist(np.random.default_rng(1).random((12, 2))))
     places, stress = embed(table_of(1000 * square, layers=4))
     assert stress < 0.01

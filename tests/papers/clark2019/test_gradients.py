@@ -1,5 +1,3 @@
-"""Gradients with respect to attention against those of eager attention, one sequence at a time; masks; heads."""
-
 import numpy as np
 import pytest
 import torch
@@ -8,16 +6,10 @@ from transformers import AutoModelForMaskedLM
 
 from analysis.encoders.layout import layouts
 from analysis.encoders.models import build_tiny, load_encoder, load_tokenizer
-from analysis.papers.clark2019.gradients import (
-    GROUPS,
-    UNLABELLED,
-    LanguageModel,
-    gradient_importance,
-    language_model,
-    masked,
-)
+from analysis.papers.clark2019 import gradients
 from analysis.texts.examples import Example
 
+KINDS = {"[SEP]": "sep", ".": "punct", ",": "punct", "[CLS]": "cls"}
 EXAMPLES = [
     Example("one", "The cat , she said , did not see the old red dog .", "It ran . He saw it ."),
     Example("two", "Nothing stops here", "nor there"),
@@ -25,19 +17,18 @@ EXAMPLES = [
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory) -> LanguageModel:
-    """A tiny masked-language model from a checkpoint."""
+def model(tmp_path_factory) -> gradients.LanguageModel:
     folder = tmp_path_factory.mktemp("checkpoint")
     build_tiny(AutoModelForMaskedLM).save_pretrained(folder)
     load_tokenizer("tiny").save_pretrained(folder)
-    return language_model(str(folder), [])
+    return gradients.language_model(str(folder), [])
 
 
-def losses_with(model: LanguageModel, example: Example, shift: torch.Tensor, probability: float):
+def losses_with(model: gradients.LanguageModel, example: Example, shift: torch.Tensor, probability: float):
     """The loss of the tokens of one sequence by eager attention, to which `shift` is added layer by layer."""
     encoder = model.encoder
     (layout,) = layouts(encoder.tokenizer, [example], segment_ids="zeros")
-    hidden, labels = masked(layout, encoder, probability, 0)
+    hidden, labels = gradients.masked(layout, encoder, probability, 0)
     module, layer = encoder.model, iter(range(encoder.layers))
     before = torch.nn.functional.dropout
 
@@ -54,39 +45,25 @@ def losses_with(model: LanguageModel, example: Example, shift: torch.Tensor, pro
     finally:
         torch.nn.functional.dropout = before
         module.set_attn_implementation(implementation)
-    labelled = labels != UNLABELLED
+    labelled = labels != gradients.UNLABELLED
     losses = cross_entropy(logits[labelled], torch.from_numpy(labels[labelled]), reduction="none")
     return losses, hidden
 
 
-def groups_of(tokens: tuple[str, ...]) -> dict[str, list[int]]:
-    """Positions of each group by their spelling."""
-    kinds = {"[SEP]": "sep", ".": "punct", ",": "punct", "[CLS]": "cls"}
-    return {
-        group: [i for i, token in enumerate(tokens) if kinds.get(token, "other") == group] for group in GROUPS
-    }
-
-
 @pytest.mark.parametrize("probability", [0.15, 0])
 def test_equal_gradients_of_eager_attention_one_sequence_at_a_time(model, probability: float):
-    importance = gradient_importance(model, EXAMPLES, probability)
+    importance = gradients.gradient_importance(model, EXAMPLES, probability)
     for example in EXAMPLES:
         size = len(layouts(model.encoder.tokenizer, [example])[0])
         shift = torch.zeros(3, 1, 4, size, size, requires_grad=True)
         losses, hidden = losses_with(model, example, shift, probability)
         (gradient,) = torch.autograd.grad(losses.mean(), shift)
-        for layer in range(3):
-            for head in range(4):
-                cells = gradient[layer, 0, head].abs().numpy()
-                for group, columns in groups_of(hidden.tokens).items():
-                    value = float(importance.sel(sequence=example.id, group=group, layer=layer, head=head))
-                    if columns:
-                        assert value == pytest.approx(cells[:, columns].mean(), rel=1e-4)
-                    else:
-                        assert np.isnan(value)
-        assert float(importance.loss.sel(sequence=example.id)) == pytest.approx(
-            losses.mean().item(), rel=1e-5
-        )
+        for group in gradients.GROUPS:
+            columns = torch.tensor([KINDS.get(token, "other") == group for token in hidden.tokens])
+            expected = gradient[:, 0][..., columns].abs().mean((-2, -1))  # NaN for a group without tokens
+            np.testing.assert_allclose(importance.sel(sequence=example.id, group=group), expected, rtol=1e-4)
+        loss = float(importance.loss.sel(sequence=example.id))
+        assert loss == pytest.approx(losses.mean().item(), rel=1e-5)
 
 
 def test_masks_cover_words_only_in_the_proportions_of_bert(model):
@@ -94,8 +71,8 @@ def test_masks_cover_words_only_in_the_proportions_of_bert(model):
     sequences = layouts(model.encoder.tokenizer, [Example(f"{i}", words, words) for i in range(200)])
     counts = np.zeros(3)
     for layout in sequences:
-        hidden, labels = masked(layout, model.encoder, 0.15, 0)
-        labelled = labels != UNLABELLED
+        hidden, labels = gradients.masked(layout, model.encoder, 0.15, 0)
+        labelled = labels != gradients.UNLABELLED
         assert labelled.sum() == round(0.15 * (layout.text >= 0).sum())
         assert not (labelled & (layout.text < 0)).any()
         assert (labels[labelled] == layout.input_ids[labelled]).all()
@@ -108,11 +85,11 @@ def test_masks_cover_words_only_in_the_proportions_of_bert(model):
 
 def test_trained_head_learns_and_leaves_the_encoder_alone():
     texts = [Example(f"{i}", "The cat saw the dog .", "The dog saw the cat .") for i in range(30)]
-    untrained, trained = (language_model("tiny", texts, epochs=epochs) for epochs in (1, 40))
+    untrained, trained = (gradients.language_model("tiny", texts, epochs=epochs) for epochs in (1, 40))
     assert trained.encoder.digest == load_encoder("tiny").digest
     embeddings = trained.encoder.model.get_input_embeddings().weight
     assert torch.equal(trained.head.decoder, embeddings[trained.head.vocabulary])
-    before, after = (gradient_importance(head, texts).loss for head in (untrained, trained))
+    before, after = (gradients.gradient_importance(head, texts).loss for head in (untrained, trained))
     assert after.mean() < min(before.mean(), np.log(len(trained.head.vocabulary)))
-    again = language_model("tiny", texts, epochs=40)
+    again = gradients.language_model("tiny", texts, epochs=40)
     assert torch.equal(again.head.bias, trained.head.bias)

@@ -1,5 +1,3 @@
-"""Clark's claims on small tables with obvious answers."""
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +12,6 @@ NOISE = np.linspace(-0.01, 0.01, BLOCKS)
 
 
 def blocks(**columns: list[float]) -> pd.DataFrame:
-    """A table of layers in ten blocks that differ slightly."""
     table = pd.DataFrame(list(np.ndindex(BLOCKS, LAYERS)), columns=["block", "layer"])
     for name in ("cls", "sep", "punct", "cls_cls", "sep_sep", "entropy"):
         table[name] = np.tile(columns.get(name, [0.1] * LAYERS), BLOCKS) + NOISE[table["block"]]

@@ -1,21 +1,11 @@
-"""Probes against loops over pairs, with planted heads, and with ROOT's two alignments."""
+from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from analysis.papers.clark2019 import probes as module
-from analysis.papers.clark2019.probes import (
-    NEAR,
-    AttentionProbe,
-    AttentionWordsProbe,
-    DistanceProbe,
-    Features,
-    parses,
-    predict,
-    train,
-)
+from analysis.papers.clark2019 import probes
 from analysis.texts.dependencies import uas
 
 SEEDS = [0, 1]
@@ -23,8 +13,7 @@ LENGTHS = [4, 2]
 DIMENSION = 5
 
 
-def random_features() -> Features:
-    """Random features of two sentences, padded with zeros."""
+def random_features() -> probes.Features:
     generator = torch.Generator().manual_seed(0)
     longest = max(LENGTHS)
     attention = torch.rand(2, longest + 2, longest + 2, 3, generator=generator)
@@ -33,10 +22,12 @@ def random_features() -> Features:
         attention[number, length + 2 :], attention[number, :, length + 2 :] = 0, 0
         vectors[number, length:] = 0
     both = torch.cat([attention, attention.transpose(1, 2)], dim=-1)
-    return Features(torch.tensor(LENGTHS), vectors, both)
+    return probes.Features(torch.tensor(LENGTHS), vectors, both)
 
 
-def pair_of(features: Features, number: int, word: int, candidate: int, alignment: str) -> torch.Tensor:
+def pair_of(
+    features: probes.Features, number: int, word: int, candidate: int, alignment: str
+) -> torch.Tensor:
     """The vectors of a word and a candidate; zeros for ROOT, which the authors' code puts last, not first."""
     place = candidate - 1 if alignment == "fixed" else candidate
     if 0 <= place < LENGTHS[number]:
@@ -44,65 +35,55 @@ def pair_of(features: Features, number: int, word: int, candidate: int, alignmen
     return torch.zeros(2 * DIMENSION)
 
 
-def loop(probe, features: Features, weights_of_pair) -> np.ndarray:
-    """Oracle: a logit for every word and candidate, from the definition."""
-    batch, longest, _ = features.vectors.shape
-    logits = np.full((len(SEEDS), batch, longest, longest + 1), -np.inf)
-    for seed in range(len(SEEDS)):
-        for number, length in enumerate(LENGTHS):
-            for word in range(1, length + 1):
-                for candidate in range(length + 1):
-                    weights = weights_of_pair(seed, number, word, candidate)
-                    attention = features.attention[number, word]
-                    pair = attention[candidate]
-                    if candidate == 0:
-                        start, end = probe.root[seed, :, 0]
-                        pair = start * attention[0] + end * attention[length + 1]
-                    logits[seed, number, word - 1, candidate] = float((weights * pair).sum().detach())
-    return logits
-
-
-def compare(logits: torch.Tensor, expected: np.ndarray) -> None:
-    for number, length in enumerate(LENGTHS):
-        np.testing.assert_allclose(
-            logits[:, number, :length].detach().numpy(), expected[:, number, :length], rtol=1e-4, atol=1e-5
-        )
+def check(probe, features: probes.Features, weights_of_pair) -> None:
+    """Whether the logit of every word and candidate is that of the definition."""
+    logits = probe(features)
+    for seed, (number, length) in product(range(len(SEEDS)), enumerate(LENGTHS)):
+        for word, candidate in product(range(1, length + 1), range(length + 1)):
+            attention = features.attention[number, word]
+            pair = attention[candidate]
+            if candidate == 0:
+                start, end = probe.root[seed, :, 0]
+                pair = start * attention[0] + end * attention[length + 1]
+            expected = (weights_of_pair(seed, number, word, candidate) * pair).sum()
+            torch.testing.assert_close(
+                logits[seed, number, word - 1, candidate], expected, rtol=1e-4, atol=1e-5
+            )
+        assert torch.isinf(logits[seed, number, :length, length + 1 :]).all()
 
 
 def test_attention_probe_against_a_loop():
-    probe, features = AttentionProbe(6, SEEDS), random_features()
-    compare(probe(features), loop(probe, features, lambda seed, *_: probe.weights[seed]))
+    probe, features = probes.AttentionProbe(6, SEEDS), random_features()
+    check(probe, features, lambda seed, *_: probe.weights[seed])
 
 
 @pytest.mark.parametrize("alignment", ["fixed", "original"])
 def test_probe_with_words_against_a_loop(alignment: str):
-    probe, features = AttentionWordsProbe(6, DIMENSION, SEEDS, alignment), random_features()
+    probe, features = probes.AttentionWordsProbe(6, DIMENSION, SEEDS, alignment), random_features()
     torch.nn.init.normal_(probe.bias)
 
     def weights(seed: int, *place: int) -> torch.Tensor:
         return pair_of(features, *place, alignment) @ probe.of_pair[seed] + probe.bias[seed]
 
-    compare(probe(features), loop(probe, features, weights))
+    check(probe, features, weights)
 
 
 @pytest.mark.parametrize("alignment", ["fixed", "original"])
 def test_distance_probe_against_a_loop(alignment: str):
-    probe, features = DistanceProbe(DIMENSION, SEEDS, alignment), random_features()
+    probe, features = probes.DistanceProbe(DIMENSION, SEEDS, alignment), random_features()
     logits = probe(features)
-    for number, n in enumerate(LENGTHS):
-        for word in range(1, n + 1):
-            for candidate in range(n + 1):
-                step = candidate - word
-                if candidate:
-                    distance = [max(step, 0) / n, max(-step, 0) / n, *(float(step == o) for o in NEAR), 0]
-                else:
-                    distance = [0] * (2 + len(NEAR)) + [1]
-                pair = pair_of(features, number, word, candidate, alignment)
-                inputs = torch.cat([torch.tensor(distance), pair])
-                for seed in range(len(SEEDS)):
-                    hidden = torch.tanh(inputs @ probe.layer[seed] + probe.bias[seed])
-                    expected = hidden @ probe.out[seed] + probe.out_bias[seed]
-                    torch.testing.assert_close(logits[seed, number, word - 1, candidate][None], expected)
+    for seed, (number, n) in product(range(len(SEEDS)), enumerate(LENGTHS)):
+        for word, candidate in product(range(1, n + 1), range(n + 1)):
+            step = candidate - word
+            if candidate:
+                distance = [max(step, 0) / n, max(-step, 0) / n, *(float(step == o) for o in probes.NEAR), 0]
+            else:
+                distance = [0] * (2 + len(probes.NEAR)) + [1]
+            pair = pair_of(features, number, word, candidate, alignment)
+            inputs = torch.cat([torch.tensor(distance), pair])
+            hidden = torch.tanh(inputs @ probe.layer[seed] + probe.bias[seed])
+            expected = hidden @ probe.out[seed] + probe.out_bias[seed]
+            torch.testing.assert_close(logits[seed, number, word - 1, candidate][None], expected)
     assert torch.isinf(logits[:, 1, :, 3:]).all()
 
 
@@ -113,7 +94,7 @@ def vectors_of(words: pd.DataFrame) -> np.ndarray:
 @pytest.fixture
 def planted(monkeypatch, tiny, words):
     """Data whose second of four maps attends from each word to its head, from the root to [CLS]."""
-    data = parses(tiny, words, vectors_of(words))
+    data = probes.parses(tiny, words, vectors_of(words))
     gold = {id(pieces): torch.tensor(heads) for pieces, heads in zip(data.pieces, data.heads, strict=True)}
 
     def attention(_, batch):
@@ -123,26 +104,32 @@ def planted(monkeypatch, tiny, words):
             maps[number, torch.arange(1, pieces.words + 1), gold[id(pieces)], 1] = 1.0
         return torch.cat([maps, maps.transpose(1, 2)], dim=-1)
 
-    monkeypatch.setattr(module, "_attention", attention)
+    monkeypatch.setattr(probes, "_attention", attention)
     return data
 
 
 def test_probes_learn_a_planted_head(planted, tiny):
-    kinds = {"attention": AttentionProbe(8, SEEDS), "words": AttentionWordsProbe(8, DIMENSION, SEEDS)}
-    train(kinds, tiny, planted, learning_rate=0.05, progress=False)
-    for heads in predict(kinds, tiny, planted).values():
+    kinds = {
+        "attention": probes.AttentionProbe(8, SEEDS),
+        "words": probes.AttentionWordsProbe(8, DIMENSION, SEEDS),
+    }
+    probes.train(kinds, tiny, planted, learning_rate=0.05, progress=False)
+    for heads in probes.predict(kinds, tiny, planted).values():
         assert min(uas(seed, planted.words) for seed in heads) > 0.97
 
 
 def test_probes_train_as_if_alone_and_predict_by_the_words_of_the_treebank(tiny, words):
     words = words[words["sentence"] < 25]
-    data = parses(tiny, words, vectors_of(words))
+    data = probes.parses(tiny, words, vectors_of(words))
     features = 2 * tiny.layers * tiny.heads
-    together = {"a": AttentionProbe(features, SEEDS), "w": AttentionWordsProbe(features, DIMENSION, SEEDS)}
-    alone = {"a": AttentionProbe(features, SEEDS[1:])}
-    for probes in (together, alone):
-        train(probes, tiny, data, progress=False)
+    together = {
+        "a": probes.AttentionProbe(features, SEEDS),
+        "w": probes.AttentionWordsProbe(features, DIMENSION, SEEDS),
+    }
+    alone = {"a": probes.AttentionProbe(features, SEEDS[1:])}
+    for kinds in (together, alone):
+        probes.train(kinds, tiny, data, progress=False)
     torch.testing.assert_close(together["a"].weights[1], alone["a"].weights[0])
-    whole, single = (predict(together, tiny, data, batch=size)["a"] for size in (16, 1))
+    whole, single = (probes.predict(together, tiny, data, batch=size)["a"] for size in (16, 1))
     assert (whole == single).all()
     assert (whole <= words.groupby("sentence")["word"].transform("size").to_numpy()).all()

@@ -1,22 +1,10 @@
-"""Surface patterns against loops over the formulas of the paper, on real and uniform maps."""
-
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
 
 from analysis.encoders.layout import layouts
-from analysis.papers.clark2019.surface import (
-    TARGETS,
-    block_tables,
-    clearest_excerpt,
-    passage_blocks,
-    pattern_heads,
-    surface_scores,
-    surface_shares,
-    surface_table,
-    uniform_values,
-)
+from analysis.papers.clark2019 import surface
 from analysis.scores.extraction import read_attention
 from analysis.texts.examples import Example
 
@@ -29,11 +17,10 @@ EXAMPLES = [
 
 @pytest.fixture(scope="module")
 def scores(tiny) -> xr.DataArray:
-    """The scores of all examples."""
-    return surface_scores(tiny, EXAMPLES)
+    return surface.surface_scores(tiny, EXAMPLES)
 
 
-def formulas(tokens: list[str], attention: np.ndarray) -> dict[str, float]:
+def formulas(tokens: tuple[str, ...], attention: np.ndarray) -> dict[str, float]:
     """The statistics of one map, pair by pair, with the paper's denominators."""
     n, pairs = len(tokens), [(i, j) for i in range(len(tokens)) for j in range(len(tokens))]
     sep = [token == "[SEP]" for token in tokens]
@@ -56,13 +43,11 @@ def formulas(tokens: list[str], attention: np.ndarray) -> dict[str, float]:
 
 
 def test_shares_equal_the_formulas_on_real_maps(tiny, scores):
-    shares = surface_shares(scores)
-    means = surface_table(scores).set_index(["layer", "head"])
+    shares = surface.surface_shares(scores)
+    means = surface.surface_table(scores).set_index(["layer", "head"])
     maps = [read_attention(tiny, example, segment_ids="zeros") for example in EXAMPLES]
     for layer, head in means.index:
-        rows = [
-            formulas([*layout.tokens], attention[layer, head].astype(float)) for layout, attention in maps
-        ]
+        rows = [formulas(layout.tokens, attention[layer, head].astype(float)) for layout, attention in maps]
         for example, expected in zip(EXAMPLES, rows, strict=True):
             values = shares.sel(sequence=example.id, layer=layer, head=head).to_series()
             assert values.to_dict() == pytest.approx(expected, rel=2e-5, abs=1e-6)
@@ -71,18 +56,18 @@ def test_shares_equal_the_formulas_on_real_maps(tiny, scores):
 
 
 def test_uniform_values_equal_the_formulas_on_uniform_maps(tiny, scores):
-    rows = [
-        formulas([*layout.tokens], np.full((len(layout), len(layout)), 1 / len(layout)))
-        for layout in layouts(tiny.tokenizer, EXAMPLES)
-    ]
-    assert uniform_values(scores).to_dict() == pytest.approx(pd.DataFrame(rows).mean().to_dict(), rel=1e-6)
+    sequences = layouts(tiny.tokenizer, EXAMPLES)
+    rows = [formulas(one.tokens, np.full((len(one), len(one)), 1 / len(one))) for one in sequences]
+    assert surface.uniform_values(scores).to_dict() == pytest.approx(
+        pd.DataFrame(rows).mean().to_dict(), rel=1e-6
+    )
 
 
 def test_blocks_keep_documents_whole_and_have_the_means_of_their_passages(scores):
-    assert passage_blocks(["b-2-0", "a-0", "b-2-1", "a-1", "c-0"]).tolist() == [0, 1, 0, 1, 2]
-    assert passage_blocks([f"a-{number}" for number in range(12)]).tolist() == [*range(10), 0, 1]
-    heads, layers = block_tables(scores)
-    first = surface_shares(scores).sel(layer=2).isel(sequence=slice(None, None, 10))
+    assert surface.passage_blocks(["b-2-0", "a-0", "b-2-1", "a-1", "c-0"]).tolist() == [0, 1, 0, 1, 2]
+    assert surface.passage_blocks([f"a-{number}" for number in range(12)]).tolist() == [*range(10), 0, 1]
+    heads, layers = surface.block_tables(scores)
+    first = surface.surface_shares(scores).sel(layer=2).isel(sequence=slice(None, None, 10))
     row = heads.set_index(["block", "layer", "head"]).loc[(0, 2, 1)]
     assert row["previous"] == pytest.approx(first.sel(statistic="previous", head=1).mean().item())
     mean = first.sel(statistic="sep").mean().item()
@@ -91,11 +76,11 @@ def test_blocks_keep_documents_whole_and_have_the_means_of_their_passages(scores
 
 def test_pattern_heads_prefer_their_target():
     """Head 0-1 attends to full stops and commas most, but less than a uniform head; head 1-0 is the broadest."""
-    table = pd.DataFrame([[0, 0], [0, 1], [1, 0]], columns=["layer", "head"]).reindex(
-        columns=["layer", "head", *TARGETS]
+    table = pd.DataFrame(0.0, range(3), ["layer", "head", *surface.TARGETS]).assign(
+        layer=[0, 0, 1], head=[0, 1, 0]
     )
-    table = table.fillna(0.0).assign(next=[0.9, 0.0, 0.3], punct=[0.0, 0.05, 0.2], entropy=[1.0, 2.0, 3.0])
-    heads = pattern_heads(table, pd.Series(0.1, [*TARGETS, "entropy"]))
+    table = table.assign(next=[0.9, 0.0, 0.3], punct=[0.0, 0.05, 0.2], entropy=[1.0, 2.0, 3.0])
+    heads = surface.pattern_heads(table, pd.Series(0.1, [*surface.TARGETS, "entropy"]))
     assert heads.to_numpy().tolist() == [["broad", 1, 0, 3.0], ["next token", 0, 0, 0.9]]
 
 
@@ -104,7 +89,7 @@ def test_the_clearest_excerpt_has_most_attention_to_stops(tiny):
     layout, attention = read_attention(tiny, example)
     stops = np.isin(layout.tokens, [".", ","])
     planted = np.where(stops, 1.0, 0.01) + np.zeros_like(attention)
-    tokens, weights = clearest_excerpt([(layout, attention), (layout, planted)], (0, 0))
+    tokens, weights = surface.clearest_excerpt([(layout, attention), (layout, planted)], (0, 0))
     assert (tokens[0], tokens[-1], len(tokens), tokens.count(",")) == ("[CLS]", "[SEP]", 15, 2)
     np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-5)
     assert weights[0, 0][:, np.isin(tokens, [".", ","])].sum() > 0.9 * 15

@@ -1,5 +1,3 @@
-"""Links: where they come from, their placements in a sentence, their scores, and the test against other placements."""
-
 import itertools
 import json
 
@@ -7,19 +5,7 @@ import numpy as np
 import pytest
 from framenet import SENTENCES, write_framenet
 
-from analysis.papers.kovaleva2019.frames import (
-    APART,
-    DIRECTIONS,
-    MODES,
-    Link,
-    bundled_links,
-    line_link,
-    link_placements,
-    link_scores,
-    link_table,
-    placement_test,
-    read_links,
-)
+from analysis.papers.kovaleva2019 import frames
 from analysis.papers.kovaleva2019.placements import Scores, largest, placements
 from analysis.scores.extraction import read_attention
 from analysis.scores.words import Words, split_words
@@ -27,21 +13,20 @@ from analysis.texts.examples import Example
 
 WORDS = tuple("the man saw that the old man felt agitated today .".split())
 # "the old man", two words of which occur before
-LINK = Link(WORDS, target=(8,), elements=(4, 5, 6))
+LINK = frames.Link(WORDS, target=(8,), elements=(4, 5, 6))
 
 
 @pytest.fixture(scope="module")
 def pieces(tiny) -> Words:
-    """The word pieces of the sentence."""
     [pieces] = split_words(tiny.tokenizer, [WORDS]).kept
     return pieces
 
 
 def pairs_of(pieces: Words, mode: str, direction: str) -> set[tuple[int, int]]:
     """The positions of each pair of the link among the pieces."""
-    places = link_placements(LINK, pieces, mode)
-    pairs = zip(places.rows[places.original].tolist(), places.columns[places.original].tolist(), strict=True)
-    return {pair if direction == "element_to_target" else pair[::-1] for pair in pairs}
+    places = frames.link_placements(LINK, pieces, mode)
+    pairs = [places.rows[places.original].tolist(), places.columns[places.original].tolist()]
+    return {*zip(*pairs[:: 1 if direction == "element_to_target" else -1], strict=True)}
 
 
 def test_pairs_of_the_authors_code_and_all_pairs(pieces):
@@ -54,10 +39,11 @@ def test_pairs_of_the_authors_code_and_all_pairs(pieces):
 
 
 def test_scores_are_the_largest_attention_of_the_pairs(tiny, pieces):
-    scores = link_scores(tiny, [LINK])
+    scores = frames.link_scores(tiny, [LINK])
     _, attention = read_attention(tiny, Example("same", " ".join(WORDS)))
-    table = link_table(scores, permutations=99).set_index(["mode", "direction", "layer", "head"]).sort_index()
-    for key in itertools.product(MODES, DIRECTIONS):
+    table = frames.link_table(scores, permutations=99)
+    table = table.set_index(["mode", "direction", "layer", "head"]).sort_index()
+    for key in itertools.product(frames.MODES, frames.DIRECTIONS):
         [sentence] = scores[key]
         expected = np.max([attention[:, :, i, j] for i, j in pairs_of(pieces, *key)], axis=0)
         assert sentence.link == pytest.approx(expected, abs=1e-6)
@@ -71,33 +57,29 @@ def test_placement_test_counts_all_placements():
     sums = [a + b for a, b in itertools.product(*(sentence.values for sentence in sentences))]
     observed = sentences[0].values[0] + sentences[1].values[2]
     exact = np.mean([total >= observed - 1e-9 for total in sums], axis=0)
-    assert placement_test(sentences, permutations=20_000) == pytest.approx(exact, abs=0.015)
+    assert frames.placement_test(sentences, permutations=20_000) == pytest.approx(exact, abs=0.015)
 
 
 def test_a_line_takes_first_occurrences():
-    row = {
-        "sentence": "he saw that he was so agitated",
-        "target": "agitated",
-        "frame_elements": ["he", "so agitated"],
-    }
-    link = line_link(json.dumps(row), "here")
-    assert link == Link(tuple(row["sentence"].split()), (6,), (0, 5, 6))
+    sentence = "he saw that he was so agitated"
+    row = {"sentence": sentence, "target": "agitated", "frame_elements": ["he", "so agitated"]}
+    assert frames.line_link(json.dumps(row), "here") == frames.Link(tuple(sentence.split()), (6,), (0, 5, 6))
 
 
 def test_bundled_links_are_arguments_at_a_distance():
-    links = bundled_links(20)
+    links = frames.bundled_links(20)
     assert len(links) == 20
     for link in links:
-        assert all(abs(place - link.target[0]) >= APART for place in link.elements)
+        assert all(abs(place - link.target[0]) >= frames.APART for place in link.elements)
 
 
 def test_only_what_passes_the_filter_is_linked(tmp_path):
-    [link] = read_links(write_framenet(tmp_path / "framenet_v17"))
-    assert link == Link(tuple(SENTENCES["linked"][0].split()), (6,), (1, 2, 3))
+    [link] = frames.read_links(write_framenet(tmp_path / "framenet_v17"))
+    assert link == frames.Link(tuple(SENTENCES["linked"][0].split()), (6,), (1, 2, 3))
 
 
 def test_released_sentences(data_dir):
-    links = read_links(data_dir / "framenet" / "links.jsonl")
+    links = frames.read_links(data_dir / "framenet" / "links.jsonl")
     assert len(links) == 473
     assert max(len(link.words) for link in links) <= 12
 

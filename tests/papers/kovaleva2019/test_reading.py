@@ -1,5 +1,3 @@
-"""The tokens of features and links; one pass over an encoder against loops over single maps; the cache."""
-
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,18 +6,8 @@ import torch
 import xarray as xr
 
 from analysis.encoders.models import Encoder, load_tokenizer, random_encoder
-from analysis.papers.kovaleva2019 import reading as module
+from analysis.papers.kovaleva2019 import reading
 from analysis.papers.kovaleva2019.names import CLS, FEATURES, SEP
-from analysis.papers.kovaleva2019.reading import (
-    LINKS,
-    PADDED,
-    Targets,
-    attention_of,
-    find_targets,
-    padded_cosine,
-    read_runs,
-    read_state,
-)
 from analysis.scores.words import Words
 from analysis.texts.examples import Example, Relation, Tag
 from analysis.texts.glue import load_examples
@@ -31,12 +19,12 @@ UPOS = ["DET", "NOUN", "VERB", "DET", "NOUN", "PUNCT"]
 RELATIONS = (Relation("nsubj", 0, SPANS[1], SPANS[2]), Relation("dobj", 0, SPANS[4], SPANS[2]))
 
 
-def targets_of(text_b: str | None = None) -> Targets:
+def targets_of(text_b: str | None = None) -> reading.Targets:
     example = Example("e", TEXT, text_b)
     tags = [Tag(upos, 0, span) for upos, span in zip(UPOS, SPANS, strict=True)]
     if text_b:
         tags += [Tag("PART", 1, (0, 3))]
-    return find_targets(load_tokenizer("tiny"), [example], {"e": RELATIONS}, {"e": tags})[0]
+    return reading.find_targets(load_tokenizer("tiny"), [example], {"e": RELATIONS}, {"e": tags})[0]
 
 
 @pytest.mark.parametrize("text_b", [None, "not"])
@@ -44,16 +32,8 @@ def test_words_are_found_by_their_position(text_b: str | None):
     """The second "man" is spelled like the subject, and "another" contains "not": neither counts."""
     rows = zip(FEATURES, targets_of(text_b).features, strict=True)
     tokens = {name: np.flatnonzero(row).tolist() for name, row in rows if row.any()}
-    expected = {
-        "noun": [2, 5],
-        "verb": [3],
-        "subject": [2],
-        "object": [5],
-        "punctuation": [6],
-        CLS: [0],
-        SEP: [7],
-    }
-    assert tokens == (expected | {"negation": [8], SEP: [7, 9]} if text_b else expected)
+    expected = {"noun": [2, 5], "verb": [3], "subject": [2], "object": [5], "punctuation": [6], CLS: [0]}
+    assert tokens == expected | ({"negation": [8], SEP: [7, 9]} if text_b else {SEP: [7]})
 
 
 def test_subjects_of_verbs():
@@ -77,19 +57,18 @@ def other() -> Encoder:
 
 
 @pytest.fixture(scope="module")
-def targets(tiny) -> list[Targets]:
+def targets(tiny) -> list[reading.Targets]:
     examples = load_examples("toy-mrpc", split="dev", n=3) + load_examples("toy-sst-2", split="dev", n=3)
-    return find_targets(tiny.tokenizer, examples, parse(examples), tags(examples))
+    return reading.find_targets(tiny.tokenizer, examples, parse(examples), tags(examples))
 
 
 @pytest.fixture(scope="module")
 def state(tiny, other, targets) -> xr.Dataset:
-    return read_state(other, targets, LABELLER, 4, before=tiny, padded=2, budget=200)
+    return reading.read_state(other, targets, LABELLER, 4, before=tiny, padded=2, budget=200)
 
 
-def maps_of(encoder: Encoder, target: Targets) -> np.ndarray:
-    """All maps of one sequence, read without padding."""
-    return np.stack([maps[0].numpy() for maps in attention_of(encoder, [target.layout])])
+def maps_of(encoder: Encoder, target: reading.Targets) -> np.ndarray:
+    return np.stack([maps[0].numpy() for maps in reading.attention_of(encoder, [target.layout])])
 
 
 def test_received_attention_equals_loops(other, targets, state):
@@ -98,11 +77,9 @@ def test_received_attention_equals_loops(other, targets, state):
         for number in range(len(FEATURES)):
             received = state["received"].sel(sequence=target.layout.id)[number].values
             tokens = np.flatnonzero(target.features[number])
-            if len(tokens):
-                expected = np.max([maps[:, :, :, token].mean(axis=-1) for token in tokens], axis=0)
-                assert received == pytest.approx(expected, abs=1e-5)
-            else:
-                assert np.isnan(received).all()
+            means = maps[..., tokens].mean(axis=2)
+            expected = means.max(axis=-1) if len(tokens) else np.full_like(received, np.nan)
+            assert received == pytest.approx(expected, abs=1e-5, nan_ok=True)
 
 
 def test_links_of_verbs(other, targets, state):
@@ -112,7 +89,9 @@ def test_links_of_verbs(other, targets, state):
     for places in target.verbs:
         pairs = zip(places.rows[places.original], places.columns[places.original], strict=True)
         scores.append(np.max([maps[:, :, j, i] for i, j in pairs], axis=0))
-    values = state["link"].sel(sequence=target.layout.id, link_name=LINKS[1], link_mode="aligned").values
+    values = (
+        state["link"].sel(sequence=target.layout.id, link_name=reading.LINKS[1], link_mode="aligned").values
+    )
     assert values == pytest.approx(np.mean(scores, axis=0), abs=1e-5)
 
 
@@ -125,22 +104,24 @@ def test_cosine_equals_a_loop(tiny, other, targets, state):
 
 
 def test_padded_maps_hold_the_rows_of_padding(tiny, other, targets):
-    """As in the authors' code: all maps have one length, and padding attends to the real tokens."""
+    """As in the authors' code, padding attends to the real tokens."""
     layouts = [target.layout for target in targets[:2]]
-    length = PADDED // 2
-    similarity = padded_cosine(tiny, other, layouts, length)
+    length = reading.PADDED // 2
+    similarity = reading.padded_cosine(tiny, other, layouts, length)
     filler = Words(0, *np.zeros((2, length), int))
-    maps = [attention_of(encoder, [layouts[1], filler])[1][0] for encoder in (tiny, other)]
+    maps = [reading.attention_of(encoder, [layouts[1], filler])[1][0] for encoder in (tiny, other)]
     expected = torch.nn.functional.cosine_similarity(*(attention.flatten(1) for attention in maps))
     assert similarity[1, 1] == pytest.approx(expected.numpy(), abs=1e-5)
 
 
 def test_cached_readings_are_not_computed_again(tmp_path, monkeypatch, tiny, targets):
     def read(labeller=LABELLER):
-        return read_runs(lambda *_: tiny, {"mrpc": targets}, [], labeller, 2, 0, tmp_path)["mrpc", None]
+        return reading.read_runs(lambda *_: tiny, {"mrpc": targets}, [], labeller, 2, 0, tmp_path)[
+            "mrpc", None
+        ]
 
     first = read()
-    monkeypatch.setattr(module, "read_state", lambda *_: pytest.fail("computed again"))
+    monkeypatch.setattr(reading, "read_state", lambda *_: pytest.fail("computed again"))
     assert read().identical(first)
     monkeypatch.undo()
     read(SimpleNamespace(key="2", find=lengths))

@@ -1,21 +1,12 @@
-"""Tables from readings that are made by hand."""
-
 import itertools
 
 import numpy as np
 import pytest
 import xarray as xr
 
+from analysis.papers.kovaleva2019 import tables
 from analysis.papers.kovaleva2019.names import FEATURES, PATTERNS
 from analysis.papers.kovaleva2019.reading import LINK_MODES, LINKS
-from analysis.papers.kovaleva2019.tables import (
-    block_table,
-    cls_table,
-    feature_table,
-    pattern_heads,
-    pattern_table,
-    verb_blocks,
-)
 
 N, LAYERS, HEADS = 12, 2, 3
 
@@ -36,16 +27,9 @@ def reading(seed: int) -> xr.Dataset:
         "pattern": (("sequence", *heads), labels),
         "cosine": (("sequence", *heads), rng.random((N, LAYERS, HEADS))),
     }
-    coordinates = {
-        "sequence": range(N),
-        "cluster": ("sequence", np.arange(N)),
-        "feature": [*FEATURES],
-        "link_name": [*LINKS],
-        "link_mode": [*LINK_MODES],
-        "layer": range(LAYERS),
-        "head": range(HEADS),
-    }
-    return xr.Dataset(variables, coordinates)
+    names = {"feature": [*FEATURES], "link_name": [*LINKS], "link_mode": [*LINK_MODES]}
+    axes = {"sequence": range(N), "layer": range(LAYERS), "head": range(HEADS)}
+    return xr.Dataset(variables, names | axes | {"cluster": ("sequence", np.arange(N))})
 
 
 @pytest.fixture(scope="module")
@@ -55,31 +39,31 @@ def readings() -> dict:
 
 
 def test_pattern_shares(readings):
-    table = pattern_table(readings)
+    table = tables.pattern_table(readings)
     assert (table["n"] == 8).all()
     assert table["share"].between(table["low"], table["high"]).all()
     rows = table.set_index(["task", "state", "pattern"])["share"]
     labels = [readings["mrpc", run]["pattern"].values[:8] for run in (0, 1)]
     expected = np.mean([(run == 3).mean() for run in labels])
     assert rows["mrpc", "finetuned", PATTERNS[3]] == pytest.approx(expected)
-    shares = pattern_heads(readings).set_index(["task", "state", "layer", "head", "pattern"])["share"]
+    shares = tables.pattern_heads(readings).set_index(["task", "state", "layer", "head", "pattern"])["share"]
     expected = (readings["qqp", None]["pattern"].values[:8, 1, 2] == 0).mean()
     assert shares["qqp", "pretrained", 1, 2, PATTERNS[0]] == pytest.approx(expected)
 
 
 def test_sequences_without_a_feature_are_left_out(readings):
-    table = feature_table(readings).set_index(["task", "state", "feature", "mode", "layer", "head"])
+    table = tables.feature_table(readings).set_index(["task", "state", "feature", "mode", "layer", "head"])
     row = table.loc[("mrpc", "pretrained", FEATURES[0], "aligned", 1, 2)]
     assert row["n"] == N - 5
     assert row["mean"] == pytest.approx(np.nanmean(readings["mrpc", None]["received"].values[:, 0, 1, 2]))
     assert table.loc[("qqp", "finetuned", LINKS[1], "same distance", 0, 0), "n"] == N - 2
-    means = cls_table(readings).set_index(["task", "state", "feature", "head"])["mean"]
+    means = tables.cls_table(readings).set_index(["task", "state", "feature", "head"])["mean"]
     expected = readings["qqp", None]["cls_row"].values[:, 1, 2].mean()
     assert means["qqp", "pretrained", FEATURES[1], 2] == pytest.approx(expected)
 
 
 def test_block_means(readings):
-    table = block_table(readings)
+    table = tables.block_table(readings)
     assert {*table["seed"]} == {-1, 0, 1}
     place = {"task": "mrpc", "seed": 0, "block": 3, "measure": "[CLS]", "layer": 1}
     value = table.set_index([*place]).loc[tuple(place.values()), "value"]
@@ -90,9 +74,7 @@ def test_block_means(readings):
 
 
 def test_verb_blocks_pool_tasks_before_fine_tuning(readings):
-    table = verb_blocks(readings).set_index(["direction", "block", "layer", "head"])
-    links = [
-        readings[task, None]["link"].sel(link_name=LINKS[0], layer=1, head=2) for task in ("mrpc", "qqp")
-    ]
-    values = np.concatenate([link.sel(link_mode="aligned").values[2::10] for link in links])
+    table = tables.verb_blocks(readings).set_index(["direction", "block", "layer", "head"])
+    place = {"link_name": LINKS[0], "link_mode": "aligned", "layer": 1, "head": 2}
+    values = [readings[task, None]["link"].sel(place).values[2::10] for task in ("mrpc", "qqp")]
     assert table.loc[(LINKS[0], 2, 1, 2), "mean"] == pytest.approx(np.nanmean(values))

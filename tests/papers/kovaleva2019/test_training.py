@@ -1,21 +1,12 @@
-"""What disabled heads and layers change; scores from each start of training, and their cache."""
-
 import numpy as np
 import pandas as pd
 import pytest
-import xarray as xr
 from architectures import save
+from removals import logits, wrong
 
 from analysis.encoders.models import load_encoder
-from analysis.papers.kovaleva2019 import training as module
+from analysis.papers.kovaleva2019 import training
 from analysis.papers.kovaleva2019.names import PRETRAINED, RANDOM
-from analysis.papers.kovaleva2019.training import (
-    disabled_tables,
-    initialisation_table,
-    start_name,
-    tuned_scores,
-    untuned_scores,
-)
 from analysis.texts.glue import load_examples
 
 TRAIN, DEV = (load_examples("toy-mrpc", split=split, n=16) for split in ("train", "dev"))
@@ -23,10 +14,10 @@ TRAIN, DEV = (load_examples("toy-mrpc", split=split, n=16) for split in ("train"
 
 def test_untuned_heads_are_those_of_a_seed(tmp_path):
     folder = save("bert", tmp_path)
-    first, again = (untuned_scores(folder, "mrpc", DEV, seed) for seed in (0, 0))
+    first, again = (training.untuned_scores(folder, "mrpc", DEV, seed) for seed in (0, 0))
     assert first == again
     assert {*first} == {"accuracy", "f1"}
-    assert any(untuned_scores(folder, "mrpc", DEV, seed) != first for seed in (1, 2, 3, 4))
+    assert any(training.untuned_scores(folder, "mrpc", DEV, seed) != first for seed in (1, 2, 3, 4))
 
 
 def test_random_starts_have_other_weights_and_scores_are_kept(tmp_path, monkeypatch):
@@ -36,11 +27,11 @@ def test_random_starts_have_other_weights_and_scores_are_kept(tmp_path, monkeypa
         digests.append(load_encoder(name).digest)
         return {"accuracy": len(digests)}
 
-    monkeypatch.setattr(module, "finetune", finetune)
+    monkeypatch.setattr(training, "finetune", finetune)
     # tiny itself has the weights of seed 0
     starts = [(RANDOM, 1, 2), (RANDOM, 2, 2), (PRETRAINED, 2, 2), (PRETRAINED, 2, 3), (PRETRAINED, 2, 2)]
     scores = [
-        tuned_scores(tmp_path, start, "tiny", "mrpc", TRAIN, DEV, seed, epochs=epochs)["accuracy"]
+        training.tuned_scores(tmp_path, start, "tiny", "mrpc", TRAIN, DEV, seed, epochs=epochs)["accuracy"]
         for start, seed, epochs in starts
     ]
     assert scores == [1, 2, 3, 4, 3]
@@ -49,12 +40,13 @@ def test_random_starts_have_other_weights_and_scores_are_kept(tmp_path, monkeypa
 
 
 def test_table_says_how_much_each_start_was_trained():
-    tuned = pd.DataFrame(
-        [("mrpc", 0, "f1", 0.8, 0.9, 3668), ("qqp", 0, "f1", 0.1, 0.2, 10)],
-        columns=["task", "seed", "metric", "constant", "finetuned", "train"],
-    )
-    scores = {("mrpc", "untuned", 0): {"f1": 0.3}, ("mrpc", start_name(RANDOM, 800, 2), 0): {"f1": 0.8}}
-    table = initialisation_table(scores, tuned, 1)
+    rows = [("mrpc", 0, "f1", 0.8, 0.9, 3668), ("qqp", 0, "f1", 0.1, 0.2, 10)]
+    tuned = pd.DataFrame(rows, columns="task seed metric constant finetuned train".split())
+    scores = {
+        ("mrpc", "untuned", 0): {"f1": 0.3},
+        ("mrpc", training.start_name(RANDOM, 800, 2), 0): {"f1": 0.8},
+    }
+    table = training.initialisation_table(scores, tuned, 1)
     assert table.set_index("start")["value"].to_dict() == {
         "untuned": 0.3,
         "random, 800 rows, 2 epochs": 0.8,
@@ -63,34 +55,24 @@ def test_table_says_how_much_each_start_was_trained():
     assert (table["constant"] == 0.8).all()
 
 
-@pytest.fixture
-def logits() -> xr.DataArray:
-    """Answers of 60 sequences: head 0-0 changes nothing, 0-1 puts ten right, 1-0 puts twenty wrong, 1-1 five."""
+def test_heads_and_layers_in_the_table():
+    """Head 0-0 changes nothing, 0-1 puts all ten wrong answers right, 1-0 puts twenty more wrong, 1-1 five."""
     labels = np.arange(60) % 2
-    right = np.ones((5, 60), bool)
-    right[[0, 1, 3, 4], :10] = False
-    right[3, 10:30] = right[4, 10:15] = False
-    answers = np.where(right, labels, 1 - labels)
-    names = {"intervention": ["none", "0-0", "0-1", "1-0", "1-1"]}
-    axes = ("intervention", "sequence", "class")
-    return xr.DataArray(np.eye(2)[answers], names, axes, attrs={"labels": labels})
-
-
-def test_heads_and_layers_in_the_table(logits):
-    labels = dict.fromkeys(("mrpc", "sst-2"), logits.attrs["labels"])
-    layers = logits.isel(intervention=[0, 1, 2]).assign_coords(intervention=["none", "layer 0", "layer 1"])
-    passes = {"head": {("mrpc", 3): logits}, "layer": {("sst-2", 0): layers}}
-    changes, risen = disabled_tables(passes, labels, permutations=999)
+    answers = wrong(labels, [10, 10, 0, 30, 15])
+    heads = logits(answers, ["0-0", "0-1", "1-0", "1-1"], sure=1)
+    passes = {
+        "head": {("mrpc", 3): heads},
+        "layer": {("sst-2", 0): logits(answers[:3], ["layer 0", "layer 1"])},
+    }
+    changes, risen = training.disabled_tables(
+        passes, dict.fromkeys(("mrpc", "sst-2"), labels), permutations=999
+    )
     heads, layers = (changes[changes["unit"] == unit] for unit in ("head", "layer"))
     rows = heads[heads["metric"] == "accuracy"].set_index(["layer", "head"])
     assert rows["baseline"].unique() == pytest.approx([5 / 6])
     assert rows["change"].to_numpy() == pytest.approx([0, 1 / 6, -1 / 3, -1 / 12])
-    assert rows[["n", "put_right", "put_wrong"]].to_numpy().tolist() == [
-        [60, 0, 0],
-        [60, 10, 0],
-        [60, 0, 20],
-        [60, 0, 5],
-    ]
+    assert rows["n"].eq(60).all()
+    assert rows[["put_right", "put_wrong"]].to_numpy().tolist() == [[0, 0], [10, 0], [0, 20], [0, 5]]
     assert heads.loc[heads["metric"] == "loss", "put_right"].isna().all()
     assert {*heads["metric"]} == {"accuracy", "f1", "loss"}
     assert layers["layer"].tolist()[:2] == [0, 1]

@@ -1,23 +1,9 @@
-"""Tables of ablated heads on made-up answers, where every change can be counted."""
-
 import numpy as np
 import pytest
 from removals import logits, wrong
 from scipy import stats
 
-from analysis.papers.michel2019.ablation import (
-    EVERY,
-    all_but_one_table,
-    all_changes,
-    auc_changes,
-    best_heads,
-    effects,
-    effects_by_metric,
-    harmless_shares,
-    overview,
-    transfer_examples,
-    transfer_table,
-)
+from analysis.papers.michel2019 import ablation
 
 N, LAYERS, HEADS = 40, 2, 3
 LABELS = np.arange(N) % 2
@@ -33,8 +19,8 @@ def single():
 
 
 def test_overview_counts_losses_and_gains(single):
-    table = all_changes({("sst-2", 0): single}, {"sst-2": LABELS}, **FAST)
-    counts = overview(table).set_index("metric")
+    table = ablation.all_changes({("sst-2", 0): single}, {"sst-2": LABELS}, **FAST)
+    counts = ablation.overview(table).set_index("metric")
     assert counts.loc["accuracy", ["heads", "lost", "gained", "lost_by"]].tolist() == [6, 1, 0, 1]
     assert counts.loc["loss", "lost"] == 1  # a rise of the loss is a loss
     assert counts.loc["accuracy", ["lowest", "highest"]].tolist() == pytest.approx([-0.5, 0.075])
@@ -42,22 +28,23 @@ def test_overview_counts_losses_and_gains(single):
 
 def test_changes_of_the_auc_are_minus_its_effects(single):
     """Answers are sure, so that the AUC is the mean of the two classes' accuracies."""
-    effects = effects_by_metric({("sst-2", 0): single}, {"sst-2": LABELS})
-    table = auc_changes(effects)
+    table = ablation.auc_changes(ablation.effects_by_metric({("sst-2", 0): single}, {"sst-2": LABELS}))
     assert table["metric"].eq("auc").all()
     assert table["change"].to_numpy() * N == pytest.approx([0, -1, -2, 3, -20, 0])
     assert ((table["low"] <= table["change"]) & (table["change"] <= table["high"])).all()
 
 
 def test_best_head_of_a_layer_has_the_best_score(single):
-    assert best_heads(single, LABELS, "sst-2") == ["0-0", "1-0"]
+    assert ablation.best_heads(single, LABELS, "sst-2") == ["0-0", "1-0"]
 
 
 def test_all_but_one_has_every_head_the_best_and_the_one_chosen_on_train():
     runs = {("sst-2", 0): logits(wrong(LABELS, [4, 4, 5, 6, 1, 24, 4]), ONLY)}
-    table = all_but_one_table(runs, {"sst-2": LABELS}, {("sst-2", 0): ["only 0-2", "only 1-1"]}, **FAST)
+    table = ablation.all_but_one_table(
+        runs, {"sst-2": LABELS}, {("sst-2", 0): ["only 0-2", "only 1-1"]}, **FAST
+    )
     rows = table[table["metric"] == "accuracy"].set_index("chosen_on")
-    assert rows.index.value_counts().to_dict() == {EVERY: 6, "dev": 2, "train": 2}
+    assert rows.index.value_counts().to_dict() == {ablation.EVERY: 6, "dev": 2, "train": 2}
     assert rows.loc["dev", "head"].tolist() == [0, 0]
     assert rows.loc["train", "change"].to_numpy() * N == pytest.approx([-2, -20])
     assert rows.loc["train", "p_by"].iloc[1] == pytest.approx(rows.loc["train", "p"].iloc[1] * 2 * 1.5)
@@ -66,20 +53,16 @@ def test_all_but_one_has_every_head_the_best_and_the_one_chosen_on_train():
 def test_harmless_losses_are_at_most_a_fifth_of_the_lead(single):
     """The lead is 16 of 40 answers, so that a loss of 3 is harmless; a run that is not trained does not count."""
     runs = {("sst-2", 0): single, ("sst-2", 1): single}
-    table = harmless_shares(runs, {}, {"sst-2": LABELS}, [("sst-2", 0)])
-    assert table.loc[0, ["unit", "task", "value", "runs"]].tolist() == [
-        "head",
-        "sst-2",
-        pytest.approx(5 / 6),
-        1,
-    ]
-    assert harmless_shares(runs, {}, {"sst-2": LABELS}, [])["value"].isna().all()
+    table = ablation.harmless_shares(runs, {}, {"sst-2": LABELS}, [("sst-2", 0)])
+    assert table.loc[0, ["unit", "task", "runs"]].tolist() == ["head", "sst-2", 1]
+    assert table.loc[0, "value"] == pytest.approx(5 / 6)
+    assert ablation.harmless_shares(runs, {}, {"sst-2": LABELS}, [])["value"].isna().all()
 
 
 def test_transfer_takes_a_split_or_the_dev_set_of_a_task():
-    examples = transfer_examples(["toy-mrpc", "toy-qqp train"], ["toy-mrpc", "toy-qqp"], None, 5, 0)
+    examples = ablation.transfer_examples(["toy-mrpc", "toy-qqp train"], ["toy-mrpc", "toy-qqp"], None, 5, 0)
     assert [len(sample) for sample in examples.values()] == [5, 5]
-    assert transfer_examples(["toy-mrpc", "toy-qqp"], ["toy-mrpc"], None, 5, 0) == {}
+    assert ablation.transfer_examples(["toy-mrpc", "toy-qqp"], ["toy-mrpc"], None, 5, 0) == {}
 
 
 def shifted(strength: np.ndarray, seed: int) -> object:
@@ -95,9 +78,9 @@ def test_effects_agree_as_far_as_heads_do():
     labels = {"mrpc": np.arange(80) % 2, "qqp": np.arange(80) % 2}
     same = {"mrpc": shifted(strength, 2), "qqp": shifted(strength, 3)}
     reverse = same | {"qqp": shifted(strength[::-1], 3)}
-    assert {*effects(same, labels)["metric"]} == {"auc", "loss"}
-    by_loss = [effects(answers, labels).query("metric == 'loss'") for answers in (same, reverse)]
-    tables = [transfer_table(table, resamples=199) for table in by_loss]
+    assert {*ablation.effects(same, labels)["metric"]} == {"auc", "loss"}
+    by_loss = [ablation.effects(answers, labels).query("metric == 'loss'") for answers in (same, reverse)]
+    tables = [ablation.transfer_table(table, resamples=199) for table in by_loss]
     assert tables[0]["data_a"].tolist() == ["mrpc"] * 2 + ["mrpc, one half"] * 2
     assert tables[0].loc[0, "value"] > 0.95 > tables[1].loc[0, "high"]
     assert (tables[0]["low"] < tables[0]["value"]).all()

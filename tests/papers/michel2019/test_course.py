@@ -1,5 +1,3 @@
-"""The course of fine-tuning with a tiny encoder: it is that of the checkpoint, and it is cached."""
-
 from dataclasses import replace
 from importlib import import_module
 
@@ -18,7 +16,7 @@ module = import_module("analysis.papers.michel2019.course")
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A course of the tiny encoder after four tenths and all of its steps, and the arguments that made it."""
+    """A course after four tenths and all of the steps, and the arguments that made it."""
     folder = tmp_path_factory.mktemp("course")
     train, dev = (load_examples("toy-mrpc", split=split, n=24, seed=0) for split in ("train", "dev"))
     finetune("tiny", "toy-mrpc", train, dev, folder / "mrpc-0", epochs=1, batch_size=4, learning_rate=1e-3)
@@ -27,7 +25,6 @@ def run(tmp_path_factory):
 
 
 def test_course_is_that_of_the_checkpoint(run):
-    """The classifier after all steps answers as the checkpoint does, which the same recipe made."""
     answers, (_, task, checkpoint, _, dev, *_, folder) = run
     assert answers.dims == ("fraction", "intervention", "sequence", "class")
     last = predict(load_encoder(checkpoint, task=task), dev, []).sel(intervention="none")

@@ -1,5 +1,3 @@
-"""Michel's measures on small tables with obvious answers, and the published numbers."""
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,5 +1,3 @@
-"""Orders of pruning and scores along them, with tiny classifiers and made-up answers."""
-
 from pathlib import Path
 
 import numpy as np
@@ -11,19 +9,8 @@ from removals import logits, wrong
 
 from analysis.encoders.importance import importance
 from analysis.encoders.interventions import predict
+from analysis.papers.michel2019 import pruning
 from analysis.papers.michel2019.measures import published
-from analysis.papers.michel2019.pruning import (
-    at_random,
-    by_reestimated_importance,
-    by_score,
-    importance_table,
-    later_gain,
-    prunable_table,
-    prune_curves,
-    pruned_steps,
-    shares_of_lead,
-    step_counts,
-)
 
 N = 40
 LABELS = np.arange(N) % 2
@@ -31,58 +18,60 @@ FAST = {"resamples": 99, "permutations": 199}
 
 
 def test_counts_are_those_of_the_authors_code():
-    assert step_counts(4) == [1, 2, 3, 4]
-    assert step_counts(144) == [14, 28, 43, 57, 72, 86, 100, 115, 129, 144]
+    assert pruning.step_counts(4) == [1, 2, 3, 4]
+    assert pruning.step_counts(144) == [14, 28, 43, 57, 72, 86, 100, 115, 129, 144]
 
 
 def test_score_order_removes_what_hurts_least_and_breaks_ties_by_the_loss():
     answers = logits(wrong(LABELS, [4, 6, 1, 6, 4]), ["0-0", "0-1", "1-0", "1-1"])
     answers[dict(intervention=3)] = 3 * answers[3].values  # head 1-0: wrong more surely, a higher loss
-    assert by_score(answers, LABELS, "sst-2") == [(0, 1), (1, 1), (0, 0), (1, 0)]
+    assert pruning.by_score(answers, LABELS, "sst-2") == [(0, 1), (1, 1), (0, 0), (1, 0)]
 
 
 def test_reestimated_importance_is_that_of_the_remaining_heads(tmp_path: Path):
-    """By hand: in each step, the heads pruned so far are ablated while the others are measured."""
     encoder = classifier("bert")
     gate, expected = np.ones((encoder.layers, encoder.heads), np.float32), []
-    for count in step_counts(gate.size):
+    for count in pruning.step_counts(gate.size):
         values = importance(encoder, EXAMPLES, gate=gate, progress=False).sel(granularity="example").values
         values = values / np.sqrt((values**2).sum(axis=1, keepdims=True)).clip(1e-30)
         ranked = sorted(np.argwhere(gate > 0).tolist(), key=lambda head: values[tuple(head)])
         for head in ranked[: count - len(expected)]:
             expected.append(tuple(head))
             gate[tuple(head)] = 0
-    assert by_reestimated_importance(encoder, EXAMPLES, tmp_path) == expected
+    assert pruning.by_reestimated_importance(encoder, EXAMPLES, tmp_path) == expected
 
 
 def test_orders_hold_every_head_once_and_end_in_the_same_answers():
     encoder = classifier("bert")
-    heads = [(layer, head) for layer in range(encoder.layers) for head in range(encoder.heads)]
-    orders = at_random(encoder, 2) | {"importance": heads}
+    heads = [*np.ndindex(encoder.layers, encoder.heads)]
+    orders = pruning.at_random(encoder, 2) | {"importance": heads}
     assert [*orders] == ["random 0", "random 1", "importance"]
     assert all(sorted(order) == heads for order in orders.values())
     assert orders["random 0"] != orders["random 1"]
-    answers = predict(encoder, EXAMPLES, pruned_steps(encoder, orders), progress=False)
+    answers = predict(encoder, EXAMPLES, pruning.pruned_steps(encoder, orders), progress=False)
     ends = answers.sel(intervention=[f"{name} {len(heads)}" for name in orders]).values
     assert (ends == ends[0]).all()
     assert np.ptp(ends[0], axis=0).max() < 1e-5  # all heads ablated: a constant answer
 
 
-@pytest.fixture(scope="module")
-def curves() -> pd.DataFrame:
-    """Pruning of 4 heads in 4 steps, with 4 wrong answers of the whole classifier."""
-    names = [f"{order} {count}" for order in ("importance", "random 0") for count in (1, 2, 3, 4)]
-    answers = logits(wrong(LABELS, [4, 4, 5, 20, 5, 20, 4, 4, 20]), names)
-    return prune_curves({("sst-2", 0): answers}, {"sst-2": LABELS}, **FAST)
+def steps(*counts: int) -> xr.DataArray:
+    """Pruning in four steps; the numbers count wrong answers, first those of the whole classifier."""
+    return logits(wrong(LABELS, [*counts]), [f"importance {count}" for count in (3, 6, 9, 12)])
 
 
-def test_pruning_table_starts_with_the_whole_classifier(curves):
-    rows = curves[(curves["order"] == "importance") & (curves["metric"] == "accuracy")]
-    assert rows["heads"].tolist() == [0, 1, 2, 3, 4]
-    assert rows["value"].to_numpy() * N == pytest.approx([36, 36, 35, 20, 35])
+def test_curves_start_with_the_whole_classifier_and_are_shares_of_its_lead():
+    labels = {"sst-2": LABELS}
+    runs = {("sst-2", 0): steps(4, 8, 12, 20, 24), ("sst-2", 1): steps(20, 20, 20, 20, 20)}
+    curves = pruning.prune_curves(runs, labels, **FAST)
+    rows = curves[(curves["seed"] == 0) & (curves["metric"] == "accuracy")]
+    assert rows["heads"].tolist() == [0, 3, 6, 9, 12]
+    assert rows["value"].to_numpy() * N == pytest.approx([36, 32, 28, 20, 16])
     assert rows.iloc[0][["low", "high", "p"]].tolist() == pytest.approx([0.9, 0.9, 1])
-    assert (rows["low"] <= rows["value"]).all()
-    assert (rows["value"] <= rows["high"]).all()
+    shares = pruning.shares_of_lead(curves, labels, [("sst-2", 0)])
+    assert shares["seed"].eq(0).all()  # the other run has no lead
+    assert shares["kept"].tolist() == pytest.approx([1, 0.75, 0.5, 0, -0.25])
+    assert shares["share"].tolist() == pytest.approx([0, 0.25, 0.5, 0.75, 1])
+    assert (shares["kept_low"] <= shares["kept"] + 1e-9).all()
 
 
 def test_prunable_share_ends_at_the_first_loss_of_a_fifth_of_the_lead():
@@ -90,7 +79,7 @@ def test_prunable_share_ends_at_the_first_loss_of_a_fifth_of_the_lead():
     names = [f"{order} {count}" for order in ("importance", "random 0") for count in (1, 2, 3, 4)]
     answers = logits(wrong(LABELS, [4, 4, 7, 20, 4, 8, 4, 4, 20]), names)
     runs = {("sst-2", 0): answers, ("sst-2", 1): answers}
-    table = prunable_table(runs, {"sst-2": LABELS}, [("sst-2", 0)], published("prunable"))
+    table = pruning.prunable_table(runs, {"sst-2": LABELS}, [("sst-2", 0)], published("prunable"))
     table = table.set_index(["seed", "order"])
     assert table.loc[(0, "importance"), "share"] == 0.5
     assert table.loc[(0, "random 0"), "share"] == 0
@@ -99,37 +88,11 @@ def test_prunable_share_ends_at_the_first_loss_of_a_fifth_of_the_lead():
     assert table["bert_base_published"].eq(0.6).all()
 
 
-def test_importance_table_has_unit_norm_where_it_is_normalised():
-    rng = np.random.default_rng(0)
-    coordinates = {"granularity": ["example", "token"], "layer": range(2), "head": range(3)}
-    importances = xr.DataArray(rng.random((2, 2, 3)), coordinates, (*coordinates,))
-    table = importance_table({("mrpc", 0): importances})
-    squares = table.assign(square=table["importance"] ** 2)
-    norms = squares.groupby(["normalised", "granularity", "layer"])["square"].sum()
-    assert norms[True].to_numpy() == pytest.approx(1)
-    assert (norms[False] != 1).all()
-
-
-def steps(*counts: int) -> xr.DataArray:
-    """Pruning in four steps; the numbers count wrong answers, first those of the whole classifier."""
-    return logits(wrong(LABELS, [*counts]), [f"importance {count}" for count in (3, 6, 9, 12)])
-
-
-def test_shares_are_of_the_lead_over_the_constant_answer():
-    labels = {"sst-2": LABELS}
-    runs = {("sst-2", 0): steps(4, 8, 12, 20, 24), ("sst-2", 1): steps(20, 20, 20, 20, 20)}
-    shares = shares_of_lead(prune_curves(runs, labels, **FAST), labels, [("sst-2", 0)])
-    assert shares["seed"].eq(0).all()  # the other run has no lead
-    assert shares["kept"].tolist() == pytest.approx([1, 0.75, 0.5, 0, -0.25])
-    assert shares["share"].tolist() == pytest.approx([0, 0.25, 0.5, 0.75, 1])
-    assert (shares["kept_low"] <= shares["kept"] + 1e-9).all()
-
-
 def test_later_gain_compares_the_end_with_the_first_lead():
     """The first of three classifiers has no lead; pruning leaves the second half of its lead, the last all of it."""
     stages = [steps(20, 20, 20, 20, 20), steps(8, 14, 14, 14, 20), steps(4, 4, 4, 4, 20)]
     course = xr.concat(stages, pd.Index([0.1, 0.5, 1.0], name="fraction"))
     none = course.sel(fraction=[0.1, 1.0])
-    gains = later_gain({"sst-2": course, "qqp": none}, dict.fromkeys(("sst-2", "qqp"), LABELS))
+    gains = pruning.later_gain({"sst-2": course, "qqp": none}, dict.fromkeys(("sst-2", "qqp"), LABELS))
     assert gains["sst-2"][0] == pytest.approx(1 - 0.5)
     assert np.isnan(gains["qqp"]).all()

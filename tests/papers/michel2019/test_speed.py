@@ -1,5 +1,3 @@
-"""How much faster a pruned encoder is: the bound, the table and its file, and intervals."""
-
 from pathlib import Path
 
 import pytest

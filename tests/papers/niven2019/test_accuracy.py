@@ -1,18 +1,11 @@
-"""Accuracy, reliance and the claims, against counts by hand on made-up answers."""
-
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from removals import logits
 
 from analysis.papers.niven2019 import CLAIMS
-from analysis.papers.niven2019.accuracy import (
-    accuracy_table,
-    difference_table,
-    evidence,
-    reliance_table,
-    summary_table,
-)
+from analysis.papers.niven2019.accuracy import accuracy_table, difference_table, reliance_table, summary_table
 from analysis.papers.niven2019.arguments import load_arguments
 from analysis.papers.niven2019.cues import cue_table, follows_cue
 from analysis.papers.niven2019.measures import gap_by_cue, measures
@@ -32,74 +25,55 @@ def answers_of(runs: list[tuple[str, str, str, int, np.ndarray]], unfit: tuple[i
     """Answers of runs: model, setup, trained_on, seed and the warrant that it takes at each point."""
     names = ("model", "setup", "trained_on", "seed")
     fitted = np.array([place not in unfit for place in range(len(runs))])
-    return xr.Dataset(
-        {
-            "logits": (("run", "point", "warrant"), np.stack([np.eye(2)[choice] for *_, choice in runs])),
-            "train_accuracy": ("run", np.where(fitted, 0.95, 0.79)),
-            "fitted": ("run", fitted),
-        },
-        {
-            **{name: ("run", [run[place] for run in runs]) for place, name in enumerate(names)},
-            "point": [argument.id for argument in DOUBLED],
-            "half": ("point", ["original"] * 40 + ["adversarial"] * 40),
-            "label": ("point", RIGHT),
-        },
-    )
+    of_runs = {name: ("run", [run[place] for run in runs]) for place, name in enumerate(names)}
+    points = {
+        "point": [argument.id for argument in DOUBLED],
+        "half": ("point", ["original"] * 40 + ["adversarial"] * 40),
+        "label": ("point", RIGHT),
+    }
+    variables = {
+        "logits": (("run", "point", "warrant"), np.stack([np.eye(2)[choice] for *_, choice in runs])),
+        "train_accuracy": ("run", np.where(fitted, 0.95, 0.79)),
+        "fitted": ("run", fitted),
+    }
+    return xr.Dataset(variables, of_runs | points)
 
 
-ANSWERS = answers_of(
-    [
-        ("encoder", "full", "original", 0, RIGHT),
-        ("encoder", "full", "original", 1, FOLLOWER),
-        ("encoder", "W", "original", 0, FOLLOWER),
-        ("encoder", "W", "original", 1, FOLLOWER),
-        ("bag of vectors", "full", "original", 0, FOLLOWER),
-        ("encoder", "full", "adversarial", 0, FOLLOWER),
-    ]
-)
+FULL, W = ("encoder", "full", "original"), ("encoder", "W", "original")
+BAG = ("bag of vectors", "full", "original", 0, FOLLOWER)
+FOUR = [(*FULL, 0, RIGHT), (*FULL, 1, FOLLOWER), (*W, 0, FOLLOWER), (*W, 1, FOLLOWER)]
+ANSWERS = answers_of([*FOUR, BAG, ("encoder", "full", "adversarial", 0, FOLLOWER)])
 
 
 def test_accuracy_of_a_run_on_every_test_set():
     table = accuracy_table(ANSWERS).set_index(["model", "setup", "trained_on", "seed", "tested_on", "half"])
-    assert table.loc[("encoder", "W", "original", 0), "accuracy"].to_dict() == {
+    assert table.loc[(*W, 0), "accuracy"].to_dict() == {
         ("original", "all"): pytest.approx(SHARE),
         ("adversarial", "all"): 0.5,
         ("adversarial", "original"): pytest.approx(SHARE),
         ("adversarial", "adversarial"): pytest.approx(1 - SHARE),
     }
-    assert (table.loc[("encoder", "full", "original", 0), "accuracy"] == 1).all()
+    assert (table.loc[(*FULL, 0), "accuracy"] == 1).all()
     assert not table["degenerate"].any()
 
 
 def test_equal_logits_count_half():
-    answers = answers_of([("encoder", "W", "original", 0, RIGHT)])
+    answers = answers_of([(*W, 0, RIGHT)])
     answers["logits"][:] = 1.0
     assert (accuracy_table(answers)["accuracy"] == 0.5).all()
 
 
-def test_evidence_is_two_runs_that_fit():
-    runs = [("encoder", setup, "original", seed, RIGHT) for setup in ("full", "W") for seed in (0, 1, 2)]
-    answers = answers_of(runs, unfit=(0, 1))
-    assert evidence(answers)["setup"].values.tolist() == ["W"] * 3
-    answers["fitted"][:] = False
-    assert evidence(answers).sizes["run"] == 0
-
-
 def test_summary_counts_runs_that_fit():
-    runs = [("encoder", "W", "original", seed, choice) for seed, choice in enumerate((RIGHT, FOLLOWER))]
-    row = summary_table(answers_of(runs, unfit=(1,))).iloc[0]
+    row = summary_table(answers_of([(*W, 0, RIGHT), (*W, 1, FOLLOWER)], unfit=(1,))).iloc[0]
     assert row[["runs", "fitted", "fitted_mean", "degenerate", "non_degenerate"]].tolist() == [2, 1, 1, 1, 1]
     assert row["mean"] == pytest.approx((1 + SHARE) / 2)
 
 
 def test_differences_are_paired():
-    fewer = difference_table(ANSWERS.isel(run=[0, 2, 3]))
-    assert fewer["difference"].tolist() == pytest.approx([1 - SHARE])
     whole = difference_table(ANSWERS)
     assert whole["difference"].tolist() == pytest.approx([(1 - SHARE) / 2])
     assert (whole["low"] < whole["difference"]).all()
-    columns = whole[["model", "first", "second", "runs"]]
-    assert columns.to_numpy().tolist() == [["encoder", "full", "W", 2]]
+    assert whole[["model", "first", "second", "runs"]].to_numpy().tolist() == [["encoder", "full", "W", 2]]
 
 
 def test_reliance_of_a_follower_and_of_one_who_knows():
@@ -125,16 +99,12 @@ TWICE = [
     ("bag of vectors", "W", "original", FOLLOWER),
 ]
 RUNS = [(*names, seed, choice) for *names, choice in TWICE for seed in (0, 1)]
-# A run that follows the cue and is all right without the cue heads; one random set changes nothing.
-OFF = xr.DataArray(
-    np.eye(2)[np.stack([FOLLOWER[:40], 1 - FOLLOWER[:40], FOLLOWER[:40]])],
-    {"intervention": ["none", "cue heads", "random 0"], "sequence": [argument.id for argument in TEST]},
-    dims=("intervention", "sequence", "class"),
-)
+# A run that follows the cue takes every other warrant without the cue heads; one random set changes nothing.
+OFF = logits(np.stack([FOLLOWER[:40], 1 - FOLLOWER[:40], FOLLOWER[:40]]), ["cue heads", "random 0"], sure=1)
+OFF = OFF.assign_coords(sequence=[argument.id for argument in TEST])
 
 
 def frames(unfit: tuple[int, ...] = ()) -> dict[str, pd.DataFrame]:
-    """The frames of all claims; some runs may not fit."""
     return measures(answers_of(RUNS, unfit), TEST, CUES, {("W", seed): OFF for seed in (0, 1)})
 
 

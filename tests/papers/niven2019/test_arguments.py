@@ -1,23 +1,14 @@
-"""Arguments: the released files, and what each set-up shows of an argument."""
-
-import os
-from pathlib import Path
-
 import pytest
 
 from analysis.papers.niven2019.arguments import SETUPS, Argument, as_examples, load_arguments
 from analysis.texts.examples import as_sequences
 
-ARCT = Path(os.environ.get("DATA_DIR", "nowhere")) / "arct"
-needs_data = pytest.mark.skipif(not ARCT.is_dir(), reason="DATA_DIR holds no arct")
 
-
-@needs_data
 @pytest.mark.parametrize(
     ("split", "n", "ones"), [("train", 1210, 619), ("dev", 316, 156), ("test", 444, 230)]
 )
-def test_released_files(split: str, n: int, ones: int, recwarn: pytest.WarningsRecorder):
-    arguments = load_arguments(ARCT, split)
+def test_released_files(arct_folder, split: str, n: int, ones: int, recwarn: pytest.WarningsRecorder):
+    arguments = load_arguments(arct_folder, split)
     assert (len(arguments), sum(argument.label for argument in arguments)) == (n, ones)
     assert not recwarn.list
 

@@ -1,8 +1,8 @@
-"""Heads that attend to the cue: the sieve, the comparison, and the sets that are ablated."""
-
 import numpy as np
 import pytest
 import xarray as xr
+from headtables import score_array
+from removals import logits
 
 from analysis.encoders.layout import layouts
 from analysis.papers.niven2019.arguments import load_arguments
@@ -34,27 +34,19 @@ ARGUMENTS = load_arguments("bundled", "test", 30)
 def test_cue_marks_the_negations_of_the_warrant_alone(tiny, example: Example, marked: list[str]):
     (layout,) = layouts(tiny.tokenizer, [example])
     marks = cue(layout, {})
-    if not marked:
-        assert marks is None
-        return
-    matrix = marks.matrix()
-    assert matrix.sum() == pytest.approx(1)
-    places = np.flatnonzero(matrix.sum(axis=0))
-    assert [layout.tokens[place] for place in places] == marked
-    assert (layout.text[places] == layout.text.max()).all()
+    assert (marks is None) == (not marked)
+    if marked:
+        places = np.flatnonzero(marks.matrix().sum(axis=0))
+        assert [layout.tokens[place] for place in places] == marked
+        assert (layout.text[places] == layout.text.max()).all()
 
 
 def scores(shift: float, seed: int = 0) -> xr.DataArray:
     """Scores of 40 sequences, 2 layers x 3 heads; head 1-2 gains the shift."""
     values = np.random.default_rng(seed).gamma(4, 0.25, (40, 1, 2, 3)).astype(np.float32)
     values[:, :, 1, 2] += shift
-    names = {"sequence": range(40), "role": ["cue"], "layer": range(2), "head": range(3)}
-    array = xr.DataArray(values, names, dims=[*names])
-    return array.assign_coords(
-        units=(("sequence", "role"), np.full((40, 1), 9)),
-        tokens=("sequence", np.full(40, 9)),
-        cluster=("sequence", np.arange(40) // 2),
-    )
+    array = score_array(values, ["cue"], tokens=np.full(40, 9), cluster=np.arange(40) // 2)
+    return array.assign_coords(units=(("sequence", "role"), np.full((40, 1), 9)))
 
 
 def test_head_table_finds_the_head_that_gained():
@@ -71,15 +63,9 @@ def test_ablation_table_counts_answers_by_where_the_cue_stands():
     signs, labels = follows_cue(ARGUMENTS), np.array([argument.label for argument in ARGUMENTS])
     follower = np.where(signs >= 0, labels, 1 - labels)  # follows the cue, right where it is absent
     off = np.where(signs > 0, 1 - labels, labels)  # the reverse of the cue
-    logits = xr.DataArray(
-        np.eye(2)[np.stack([follower, off, follower])],
-        {
-            "intervention": ["none", "cue heads", "random 0"],
-            "sequence": [argument.id for argument in ARGUMENTS],
-        },
-        dims=("intervention", "sequence", "class"),
-    )
-    table = ablation_table(logits, ARGUMENTS, 99).set_index(["points", "intervention"])
+    answers = logits(np.stack([follower, off, follower]), ["cue heads", "random 0"], sure=1)
+    answers = answers.assign_coords(sequence=[argument.id for argument in ARGUMENTS])
+    table = ablation_table(answers, ARGUMENTS, 99).set_index(["points", "intervention"])
     assert table["change"].xs("cue heads", level="intervention").to_dict() == {
         "right": -1,
         "wrong": 1,
@@ -88,7 +74,6 @@ def test_ablation_table_counts_answers_by_where_the_cue_stands():
     }
     assert table.loc[("right", "cue heads"), "p_random"] == 0.5
     assert table.loc[("absent", "cue heads"), "p_random"] == 1
-    alone = ablation_table(logits[:2], ARGUMENTS, 99)
-    assert alone["p_random"].isna().all()
-    table = ablation_tables({("W", 3): logits.assign_attrs(heads="0-1")}, ARGUMENTS, 99)
+    assert ablation_table(answers[:2], ARGUMENTS, 99)["p_random"].isna().all()
+    table = ablation_tables({("W", 3): answers.assign_attrs(heads="0-1")}, ARGUMENTS, 99)
     assert table[["setup", "seed", "heads"]].drop_duplicates().to_numpy().tolist() == [["W", 3, "0-1"]]

@@ -1,13 +1,8 @@
-"""Negated claims and the adversarial set."""
-
-import os
-from pathlib import Path
-
 import pytest
 
 from analysis.errors import InputError
 from analysis.papers.niven2019 import negation
-from analysis.papers.niven2019.arguments import SPLITS, Argument, load_arguments
+from analysis.papers.niven2019.arguments import Argument
 from analysis.papers.niven2019.negation import (
     adversarial,
     adversarial_table,
@@ -16,8 +11,6 @@ from analysis.papers.niven2019.negation import (
     digest,
     negations,
 )
-
-ARCT = Path(os.environ.get("DATA_DIR", "nowhere")) / "arct"
 
 
 def argument(name: str, claim: str, debate: str = "d", label: int = 0) -> Argument:
@@ -32,7 +25,6 @@ def argument(name: str, claim: str, debate: str = "d", label: int = 0) -> Argume
         ("Dogs can bark", "Dogs cannot bark"),
         ("Dogs have barked", "Dogs have not barked"),
         ("Dogs have children", "Dogs do not have children"),
-        ("Dogs have speed", "Dogs do not have speed"),
         ("Dogs have hundreds", "Dogs do not have hundreds"),
         ("Dogs have a red bed", "Dogs do not have a red bed"),
         ("Dogs have already agreed", "Dogs have not already agreed"),
@@ -40,16 +32,13 @@ def argument(name: str, claim: str, debate: str = "d", label: int = 0) -> Argume
         ("A dog has a use", "A dog does not have a use"),
         ("A dog had a use", "A dog did not have a use"),
         ("A dog needs a walk", "A dog does not need a walk"),
-        ("Dogs need a walk", "Dogs do not need a walk"),
         ("Keep the dog", "Do not keep the dog"),
         ("Walks with a dog matter.", "Walks with a dog do not matter."),
         ("Dogs do bark", "Dogs do not bark"),
-        ("Dogs should not bark", "Dogs should bark"),
         ("Dogs shouldn't bark", "Dogs should bark"),
         ("Dogs can't bark", "Dogs can bark"),
         ("Dogs won't bark", "Dogs will bark"),
         ("Dogs cannot bark", "Dogs can bark"),
-        ("A dog doesn't bark", "A dog barks"),
         ("A dog does not carry bags", "A dog carries bags"),
         ("Dogs don’t bark", "Dogs bark"),
         ("Do not keep the dog", "Keep the dog"),
@@ -85,18 +74,16 @@ def test_adversarial_copies():
     assert adversarial_table({"dev": [unchanged]}).set_index("source")["n"].to_dict()["unchanged"] == 1
 
 
-@pytest.mark.skipif(not ARCT.is_dir(), reason="DATA_DIR holds no arct")
-def test_every_claim_of_arct_is_negated():
-    splits = {split: load_arguments(ARCT, split) for split in SPLITS}
-    table = adversarial_table(splits).pivot(index="split", columns="source", values="n")
+def test_every_claim_of_arct_is_negated(arct):
+    table = adversarial_table(arct).pivot(index="split", columns="source", values="n")
     assert table.sum(axis=1).to_dict() == {"train": 1210, "dev": 316, "test": 444}
     assert table["unchanged"].sum() == table["gold"].sum() == 0
-    assert sum(claim_sources(splits).values()) == 264
+    assert sum(claim_sources(arct).values()) == 264
     # Niven and Kao found the negation of 46% of the rows of dev and 75% of those of test in the data.
     assert table["debate"].to_dict() == {"train": 696, "dev": 144, "test": 322}
-    claims = {digest(point.claim): point.claim for points in splits.values() for point in points}
+    claims = {digest(point.claim): point.claim for points in arct.values() for point in points}
     for key, replacements in negation.mends().items():
         assert all(old in claims[key] for old, _ in replacements)
-    for points in splits.values():
+    for points in arct.values():
         for point, (text, _) in zip(points, negations(points).values(), strict=True):
             assert negation.is_negated(text) != negation.is_negated(point.claim) or "no longer" in text

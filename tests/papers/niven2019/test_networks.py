@@ -1,5 +1,3 @@
-"""The small models: their input, their pooling, and that they learn from words that decide."""
-
 from dataclasses import replace
 
 import numpy as np
@@ -8,14 +6,7 @@ import torch
 
 from analysis.papers.niven2019.arguments import Argument, load_arguments
 from analysis.papers.niven2019.cues import expanded
-from analysis.papers.niven2019.networks import (
-    PooledWords,
-    Recipe,
-    answers,
-    points,
-    train_words,
-    vocabulary,
-)
+from analysis.papers.niven2019.networks import PooledWords, Recipe, answers, points, train_words, vocabulary
 
 ARGUMENTS = [
     Argument("a", "we need it", "it helps", ("help counts", "help does not count at all"), 0),
@@ -56,12 +47,10 @@ def test_scores_are_those_of_single_texts(hidden: int | None, setup: str, shared
     read = points(ARGUMENTS, setup, WORDS, joined=True)
     with torch.no_grad():
         expected = [
-            [
-                by_hand(model, [*(text.format(**vars(argument)) for text in shared), warrant])
-                for warrant in argument.warrants
-            ]
+            [by_hand(model, [text.format(**vars(argument)) for text in shared] + [warrant])
+             for warrant in argument.warrants]
             for argument in ARGUMENTS
-        ]
+        ]  # fmt: skip
     np.testing.assert_allclose(answers(model, read), expected, atol=1e-5)
 
 

@@ -1,5 +1,3 @@
-"""Training runs: the plan, the files that make a series resume, and an encoder under a multiple-choice head."""
-
 from pathlib import Path
 
 import numpy as np

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 import xarray as xr
+from headtables import score_array
 
-from analysis.encoders.models import Encoder, load_encoder
 from analysis.papers.pande2021.robustness import control_table, offset_head
 from analysis.scores.controls import scored_with_controls
 from analysis.scores.extraction import extract
@@ -10,11 +10,6 @@ from analysis.statistics.roles import compose
 from analysis.statistics.significance import Rule
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
-
-
-@pytest.fixture(scope="module")
-def tiny() -> Encoder:
-    return load_encoder("tiny")
 
 
 @pytest.fixture(scope="module")
@@ -26,15 +21,11 @@ def examples():
 def test_ideal_heads_attend_at_their_offset(tiny, examples, step):
     roles = [f"offset_{offset:+d}" for offset in (-2, -1, 0, 1, 2)]
     bank = extract(tiny, examples, roles=roles, maps=offset_head(step), progress=False)
-    lengths = bank["tokens"].values[:, None, None]
-    for role in roles:
-        scores = bank.sel(role=role).values
-        if role == f"offset_{step:+d}":  # T times the mean over the T - |step| rows that have the offset
-            np.testing.assert_allclose(scores, np.broadcast_to(lengths, scores.shape), rtol=1e-5)
-        elif role == "offset_+0":  # the rows at the end attend to themselves
-            np.testing.assert_allclose(scores, abs(step), rtol=1e-5)
-        else:
-            np.testing.assert_allclose(scores, 0, atol=1e-6)
+    # T times the mean over the T - |step| rows that have the offset; the rows at the end attend to themselves.
+    expected = xr.zeros_like(bank)
+    expected.loc[{"role": "offset_+0"}] = abs(step)
+    expected.loc[{"role": f"offset_{step:+d}"}] = bank["tokens"]
+    np.testing.assert_allclose(bank, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_an_ideal_head_is_local_and_no_more_than_its_position(tiny, examples):
@@ -53,8 +44,7 @@ def test_an_ideal_head_is_local_and_no_more_than_its_position(tiny, examples):
 
 def test_control_table_counts_by_three_rules():
     rng = np.random.default_rng(0)
-    names = {"sequence": range(30), "role": ["local", "cls"], "layer": range(2), "head": range(3)}
-    high = xr.DataArray(rng.normal(6, 0.5, (30, 2, 2, 3)), names, [*names])
+    high = score_array(rng.normal(6, 0.5, (30, 2, 2, 3)), ["local", "cls"])
     control = high.copy(data=rng.normal(5, 0.5, high.shape))
     control.loc[{"role": "cls"}] = 1.0
     control.loc[{"role": "local", "head": 0}] = 1.0

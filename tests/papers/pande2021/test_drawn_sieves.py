@@ -1,19 +1,11 @@
-"""The sieves that F1 draws follow the parameters of the notebook."""
-
 import numpy as np
 import pytest
 
-from analysis.encoders.models import load_encoder
 from analysis.papers.pande2021.drawn_sieves import role_sieves
 from analysis.scores.extraction import read_sieves
 from analysis.statistics.roles import DIRECTIONS, PUBLISHED_ROLES, RELATIONS
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
-
-
-@pytest.fixture(scope="module")
-def encoder():
-    return load_encoder("tiny")
 
 
 @pytest.fixture(scope="module")
@@ -23,29 +15,23 @@ def example():
     return max(examples, key=lambda e: len({r.label for r in e.relations} & {*RELATIONS}))
 
 
-def test_defaults_are_the_registered_roles(encoder, example):
-    expected = read_sieves(encoder, example, parse([example]), PUBLISHED_ROLES)
-    sieves = role_sieves(encoder, example, parse([example]))
+def test_defaults_are_the_registered_roles(tiny, example):
+    expected = read_sieves(tiny, example, parse([example]), PUBLISHED_ROLES)
+    sieves = role_sieves(tiny, example, parse([example]))
     assert [*sieves] == [*expected]
     for role, matrix in expected.items():
         np.testing.assert_allclose(sieves[role], matrix, atol=1e-6, err_msg=role)
+    wide = read_sieves(tiny, example, parse([example]), ["window_4"])["window_4"]
+    np.testing.assert_array_equal(role_sieves(tiny, example, parse([example]), 4)["local"], wide)
 
 
-@pytest.mark.parametrize("window", [0, 1, 4])
-def test_window(encoder, example, window: int):
-    local = role_sieves(encoder, example, parse([example]), window)["local"]
-    distance = np.abs(np.subtract.outer(np.arange(len(local)), np.arange(len(local))))
-    np.testing.assert_array_equal(local > 0, distance <= window)
-
-
-def test_direction_and_relations(encoder, example):
+def test_direction_and_relations(tiny, example):
     """The pooled role holds the pairs of the relations that are named, each pair once."""
     parses = parse([example])
     present = [pair.label for pair in parses[example.id]]
     labels = [label for label in RELATIONS if label in present][:2]
     forward, backward, both = (
-        role_sieves(encoder, example, parses, relations=labels, direction=direction)
-        for direction in DIRECTIONS
+        role_sieves(tiny, example, parses, relations=labels, direction=direction) for direction in DIRECTIONS
     )
     for label in (*labels, "syntactic"):
         np.testing.assert_allclose(backward[label], forward[label].T, atol=1e-7)
@@ -53,4 +39,4 @@ def test_direction_and_relations(encoder, example):
     counts = [present.count(label) for label in labels]
     expected = sum(c * forward[label] for c, label in zip(counts, labels, strict=True)) / sum(counts)
     np.testing.assert_allclose(forward["syntactic"], expected, atol=1e-7)
-    assert not np.allclose(forward["syntactic"], role_sieves(encoder, example, parses)["syntactic"])
+    assert not np.allclose(forward["syntactic"], role_sieves(tiny, example, parses)["syntactic"])

@@ -53,9 +53,8 @@ def test_maps_are_compared_role_by_role_and_by_layers():
     shifted = (ours["role"] == "local") & (ours["layer"] == 8) & (ours["head"] == 3)
     ours.loc[shifted, "mean"] += 50
     result = published.compare_maps(ours, published.scores()).set_index(["role", "layers"])
-    reference = (
-        published.scores().query("task == 'qqp' and role == 'local'").set_index(["layer", "head"])["mean"]
-    )
+    reference = published.scores().query("task == 'qqp' and role == 'local'")
+    reference = reference.set_index(["layer", "head"])["mean"]
     local = ours[ours["role"] == "local"].set_index(["layer", "head"])["mean"]
     whole, lower, upper = (result.loc[("local", name)] for name in ("0-11", "0-5", "6-11"))
     assert (whole["layer"], whole["head"]) == (upper["layer"], upper["head"]) == (8, 3)

@@ -1,5 +1,3 @@
-"""Dependencies on two maps: the head is chosen on one and scored on the other, each half by the other's choice."""
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,5 +1,3 @@
-"""Measures of the claims on small tables with obvious answers."""
-
 from itertools import product
 
 import pandas as pd
@@ -82,9 +80,8 @@ def test_tables_that_contradict_claims_do_not_support_them():
 
 
 def test_what_the_sequences_cannot_show_is_not_applicable():
-    table = judged(
-        effective=survival("delimiter", n=5), survival=survival("local"), persistence=persistence(1).head(0)
-    )
+    few = survival("delimiter", n=5)
+    table = judged(effective=few, survival=survival("local"), persistence=persistence(1).head(0))
     assert table.loc[["P4", "P5", "P6"], "verdict"].tolist() == ["not applicable"] * 3
     same = judged(sinks=SINKS.assign(changed=0.0))  # effective attention is attention
     assert pd.isna(same.loc["P6", "units"])
