@@ -37,10 +37,10 @@ def double(architecture: str, outputs: int = 3) -> Encoder:
     return encoder
 
 
-def loss(encoder: Encoder, example: Example, gate: np.ndarray, loss: Loss) -> float:
+def loss(encoder: Encoder, example: Example, gate: np.ndarray, of: Loss) -> float:
     with tap(encoder.model, gate=torch.from_numpy(gate)), torch.no_grad():
         logits = encoder.model(**encoder.inputs(layouts(encoder.tokenizer, [example]))).logits
-    return float(loss(logits, example))
+    return float(of(logits, example))
 
 
 def differences(

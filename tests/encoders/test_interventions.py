@@ -68,6 +68,23 @@ def test_logits_are_those_of_gated_forward_passes(architecture: str, operator: s
     assert changes.sel(intervention="0") == 0
 
 
+def test_passes_begin_at_the_first_changed_layer():
+    """Each layer runs for the ordinary pass, the check of the first token, and passes that begin below its end."""
+    encoder, calls = classifier("electra"), []
+    layers = encoder.model.base_model.encoder.layer
+    for number, layer in enumerate(layers):
+        layer.register_forward_pre_hook(
+            lambda _, arguments, number=number: calls.append((number, arguments[0].shape[1]))
+        )
+    rows = single_heads(encoder)
+    with torch.no_grad():
+        predict(encoder, EXAMPLES[:1], rows, batch_size=1, progress=False)
+    [layout] = layouts(encoder.tokenizer, EXAMPLES[:1])
+    whole = [number for number, tokens in calls if tokens == len(layout)]
+    assert whole == [0, 1, 0]  # the ordinary pass, then the heads of layer 0 stacked
+    assert [number for number, tokens in calls if tokens == 1] == [1, 1, 1]
+
+
 NUMBERS = [Example(example.id, example.text_a, label=2.5) for example in EXAMPLES]
 
 

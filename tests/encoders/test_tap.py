@@ -175,6 +175,18 @@ def spread(*shape: int) -> Tensor:
     return torch.ones(shape) / shape[-1]
 
 
+def test_the_rest_of_the_last_layer_is_not_run(tiny):
+    run: list[int] = []
+    hooks = [
+        layer.intermediate.register_forward_hook(lambda *_, number=number: run.append(number))
+        for number, layer in enumerate(tiny.model.encoder.layer)
+    ]
+    collect(tiny)
+    for hook in hooks:
+        hook.remove()
+    assert run == [0, 1]
+
+
 def test_readings_in_bfloat16_are_in_float32():
     encoder, readings = load_encoder("tiny", precision="bfloat16"), []
 

@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -25,6 +26,7 @@ LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
 PINS = re.findall(
     r"^(\S+)==(\S+)(?: ; [^\\\n]*)? \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", LOCK, re.M
 )
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 
 
 def test_the_lock_pins_what_the_project_and_torch_require_with_hashes():
@@ -45,6 +47,19 @@ def test_the_table_of_packages_is_complete():
     rows = re.findall(r"^\| ([^|]+) \|", text, re.M)[1:]
     listed = [canonicalize_name(name) for row in rows for name in row.split(", ")]
     assert sorted(listed) == sorted(NAMES)
+
+
+def test_the_same_pythons_everywhere():
+    """In pyproject.toml, environment.yml, the Makefile and the documents."""
+    makefile, document = (
+        (ROOT / name).read_text(encoding="utf-8") for name in ("Makefile", "docs/install.md")
+    )
+    assert PROJECT["requires-python"] == ">=3.11,<3.15"
+    conda = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))["dependencies"]
+    assert conda == [f"python{PROJECT['requires-python']}", "make", "pip"]
+    assert "(3, 11) <= v <= (3, 14)" in makefile
+    assert f"for python in 3.11.0 {' '.join(PYTHONS[1:])};" in makefile
+    assert "Python 3.11 to 3.14" in document
 
 
 @pytest.fixture
