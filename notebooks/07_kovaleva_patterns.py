@@ -334,7 +334,7 @@ finding(
 
 # %% [markdown]
 # In the committed run of glue-minilm, MiniLM rests its heads on `[CLS]` alone: 42 to 46 % of the attention in layers 1
-# to 4, and at most 5 % to `[SEP]` in any layer. Words gain at most 2.0 points (negation in SST-2).
+# to 4, and at most 5 % to `[SEP]` in any layer. Words gain at most 1.7 points (negation in SST-2).
 
 # %% [markdown]
 # ## What does `[CLS]` attend to in the last layer? (figure 7)
