@@ -168,7 +168,7 @@ finding(
 # ## All heads
 #
 # The scale is logarithmic and centred at 1, the score of uniform attention: red heads attend to the tokens of the role
-# more than a uniform head does, blue heads less. Dots mark heads whose mean passes the test of [03_test](03_test.ipynb).
+# more than a uniform head does, blue heads less. Dots mark heads whose mean passes the test of `03_test`.
 
 # %%
 mean_scores = {role: np.maximum(theme.layer_head(table, role, "mean"), 1e-3) for role in roles}

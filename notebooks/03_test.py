@@ -57,7 +57,7 @@ control_scores = compose(results.load_controls(task, seeds[0]), *choices)
 # ## The test
 #
 # `scores` holds one number per sequence, role, layer and head: how many times more attention the head pays to the role's
-# tokens than uniform attention would ([02_score](02_score.ipynb) works through an example by hand). A head has the role if a
+# tokens than uniform attention would (`02_score` works through an example by hand). A head has the role if a
 # one-sided $t$ test over sequences rejects $H_0\colon \mu \le \tau$,
 #
 # $$ t = \frac{\bar{x} - \tau}{s / \sqrt{n}}. $$

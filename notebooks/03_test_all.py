@@ -12,7 +12,7 @@
 # roles are most frequent in the middle layers, that few layers have fewer than three syntactic heads, and that delimiter heads sit
 # in the later layers.
 #
-# This notebook runs the test of [03_test](03_test.ipynb) on every task, before and after fine-tuning, and saves the role tables
+# This notebook runs the test of `03_test` on every task, before and after fine-tuning, and saves the role tables
 # that all others read.
 #
 # *Source: Pande et al. 2021, question 2 (claims C4 to C8).*

@@ -76,7 +76,7 @@ print(
 )
 
 # %% [markdown]
-# A share is a sieve bias score ([02_score](02_score.ipynb)) times $|S| / (T\,|R|)$, so that one pass over the passages gives all of
+# A share is a sieve bias score (`02_score`) times $|S| / (T\,|R|)$, so that one pass over the passages gives all of
 # them. `uniform` has the share of a head that spreads its attention evenly. Claims are judged on means over ten blocks of
 # documents; an encoder with random weights is the control of the heads that attend to neighbours.
 

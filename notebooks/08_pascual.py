@@ -80,7 +80,7 @@ model = load_encoder(encoder, device)
 results.record_weights(encoder, model.digest)
 
 # %% [markdown]
-# [08_attribution](08_attribution.ipynb) has computed the maps of each task and state. We join its tables.
+# `08_attribution` has computed the maps of each task and state. We join its tables.
 
 # %%
 names = ["discrepancy", "patterns", "persistence", "offsets", "survival", "effective", "sinks"]
