@@ -148,7 +148,7 @@ for axes, role in zip(grid, roles, strict=True):
         counts = np.histogram(finite, edges)[0]
         axes.stairs(counts / max(1, counts.max()), edges, label=name, **look)
     axes.axvline(tau, color="black", linestyle="--", linewidth=0.8, label=f"τ = {tau:g}")
-    axes.set(title=role if len(rows) else f"{role}: untestable", xscale="log", yticks=[])
+    axes.set(title=role if len(rows) else f"{role}: not applicable", xscale="log", yticks=[])
 handles = {
     name: handle for axes in grid for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
 }

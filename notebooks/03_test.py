@@ -89,7 +89,7 @@ assert changed or table["assigned"].equals(saved["assigned"]), "run 03_test_all 
 # ## Roles of all heads (F4)
 #
 # One column per head of the fine-tuned encoder, one row per role. A role that no sequence of the task can show (block in single
-# sentences) is *untestable* (hatched), which is not the same as not having it. Rows between two lines belong to one coarse role.
+# sentences) is *not applicable* (hatched), which is not the same as not having it. Rows between two lines belong to one coarse role.
 
 # %%
 families = [[role for role in names if role in {*table["role"]}] for names in roles.families().values()]

@@ -164,9 +164,9 @@ finding(
 # *inconclusive*.
 
 # %%
-classes = changes["change"].fillna("untestable")
+classes = changes["change"].fillna("not applicable")
 counts = pd.crosstab(changes["role"], classes).reindex(
-    columns=[*comparison.CHANGES, "untestable"], fill_value=0
+    columns=[*comparison.CHANGES, "not applicable"], fill_value=0
 )
 counts.loc[changes["role"].unique()].rename_axis(columns="heads of all tasks")
 

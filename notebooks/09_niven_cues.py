@@ -134,7 +134,7 @@ finding(
 #
 # Each point gets a copy with its claim negated and its label reversed; reason and warrants stay. Every warrant is then right as often as
 # wrong, so that a model that sees warrants alone is right in half of the points, exactly. The negation comes from the
-# source if it gives one (*gold*), else from our list of corrections (*mend*), else from another claim of the same debate that differs
+# source if it gives one (*gold*), else from our list of corrections (*correction*), else from another claim of the same debate that differs
 # in negation alone (*debate*), else from a rule. The table counts points by split, and different claims.
 
 # %%

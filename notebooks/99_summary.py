@@ -64,7 +64,7 @@ finding(
 # nearly every head does, and only uniform attention can serve as their control.
 
 # %%
-effects = results.claims("matching_effects")  # no rows where the chapter on matching heads has not run
+effects = results.load_if_saved("matching_effects")  # no rows where the chapter on matching heads has not run
 if len(effects):
     of_example = (effects["metric"] == AUC) & (effects["task"] == example)
     heads = effects[of_example & (effects["seed"] == effects["seed"].min())]
@@ -115,7 +115,7 @@ Markdown(front_page.claims_document(tables, profile, "../figures").split("\n", 1
 # which each rule labels them.
 
 # %%
-ranking = results.claims("ranking")  # no rows where no notebook has made it
+ranking = results.load_if_saved("ranking")  # no rows where no notebook has made it
 columns = ["role", "layer", "head", "mean", "control_mean", "beyond", "published", "controlled"]
 ranking.reindex(columns=columns).style.format(precision=2).hide()
 

@@ -18,7 +18,7 @@ def _heads_by(**keys: Sequence) -> pd.DataFrame:
 
 
 def role_tables(controlled: bool = False) -> pd.DataFrame:
-    """Role tables of random numbers with every kind of label; block is untestable in the last task."""
+    """Role tables of random numbers with every kind of label; block cannot be tested in the last task."""
     table = _heads_by(task=TASKS, state=STATES, role=ROLES)
     rng = np.random.default_rng(0)
     mean = rng.gamma(1.5, 3, len(table))
@@ -28,9 +28,9 @@ def role_tables(controlled: bool = False) -> pd.DataFrame:
     if controlled:
         table = table.assign(control="twin", control_mean=mean * rng.random(len(table)))
         table = table.assign(assigned_controlled=labels["c"])
-    untestable = (table["task"] == TASKS[-1]) & (table["role"] == "block")
-    table.loc[untestable, ["mean", "low", "high", "assigned", "assigned_corrected"]] = pd.NA
-    table.loc[untestable, "n"], table.loc[untestable, "status"] = 0, "untestable: no sequence has the role"
+    untested = (table["task"] == TASKS[-1]) & (table["role"] == "block")
+    table.loc[untested, ["mean", "low", "high", "assigned", "assigned_corrected"]] = pd.NA
+    table.loc[untested, "n"], table.loc[untested, "status"] = 0, "not applicable: no sequence has the role"
     return table
 
 

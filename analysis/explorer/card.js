@@ -39,11 +39,11 @@ function rankIn(values, head) {
 }
 
 function labelCells(entry, head) {
-  if (isUntestable(entry, head)) {
-    const text = entry.status?.[head] ?? UNTESTABLE.words;
+  if (isNotApplicable(entry, head)) {
+    const text = entry.status?.[head] ?? NOT_APPLICABLE.words;
     return [make("td", { colspan: LABELS.length, class: "no", "data-name": "labels" }, text)];
   }
-  const words = { 1: "● yes", 0: "no", "?": UNTESTABLE.words };
+  const words = { 1: "● yes", 0: "no", "?": NOT_APPLICABLE.words };
   return LABELS.map((label) => {
     const code = entry[label]?.[head];
     return make("td", { class: code === "1" ? "yes" : "no", "data-name": label }, words[code] ?? PLAIN);

@@ -10,7 +10,7 @@ function roleButton({ name, about }) {
   const codes = [...(entry?.[LABELS[0]] ?? "")];
   const count = codes.filter((code) => code === "1").length;
   const tested = codes.filter((code) => code === "0" || code === "1").length;
-  const text = !hasScores ? "" : !entry ? "not scored" : tested ? `${count}/${tested}` : "untestable";
+  const text = !hasScores ? "" : !entry ? "not scored" : tested ? `${count}/${tested}` : "not applicable";
   const words = tested ? `${count} of ${tested} heads, ${LABELS[0]} label` : text;
   const attributes = {
     type: "button",
@@ -68,7 +68,7 @@ function showGrid() {
   byId("heads-title").textContent = gridTitle();
   gridContent().forEach(({ text, colour, mark, words }, head) => {
     const cell = cellOf(head);
-    cell.className = [text, mark].includes(UNTESTABLE.mark) ? "untestable" : "";
+    cell.className = [text, mark].includes(NOT_APPLICABLE.mark) ? "not-applicable" : "";
     cell.style.backgroundColor = colour ? css(colour) : "";
     cell.style.color = colour ? inkOn(colour) : "";
     cell.setAttribute("aria-label", `layer ${nameOf(head).replace("-", " head ")}: ${words}`);

@@ -4,17 +4,17 @@ const LABELS = data.labels; // those of the tables, the published one first
 const COUNTED = LABELS[1] ?? LABELS[0]; // the label by which the roles of a head are counted
 // By the places of the labels that a head has.
 const MARKS = { 0: "○", 1: "◆", 2: "☆", "01": "●", "02": "◐", "12": "◑", "012": "★" };
-const UNTESTABLE = { mark: "×", words: "untestable" }, UNSCORED = { mark: PLAIN, words: "not scored" };
+const NOT_APPLICABLE = { mark: "×", words: "not applicable" }, UNSCORED = { mark: PLAIN, words: "not scored" };
 
 const entryOf = (role = view.role, state = view.state) => scoresIn(view.task, state)?.[role];
 const otherState = () => Object.keys(data.scores[view.task] ?? {}).find((state) => state !== view.state);
 const hasLabel = (entry, label, head) => entry[label]?.[head] === "1";
-const isUntestable = (entry, head) => LABELS.every((label) => !(label in entry) || entry[label][head] === "?");
+const isNotApplicable = (entry, head) => LABELS.every((label) => !(label in entry) || entry[label][head] === "?");
 
 // Mark, words, and shade of the cell in the map of labels.
 function verdictOf(entry, head) {
   if (!entry || entry[LABELS[0]][head] === "-") return UNSCORED;
-  if (isUntestable(entry, head)) return UNTESTABLE;
+  if (isNotApplicable(entry, head)) return NOT_APPLICABLE;
   const labels = LABELS.filter((label) => hasLabel(entry, label, head));
   if (!labels.length) return { mark: "", words: "no label", shade: 0 };
   return {
@@ -119,7 +119,7 @@ function scale(colourAt, low, high) {
 // The verdicts in the grid, and those that are always explained.
 function verdictLegend(withShades) {
   const verdicts = Array.from({ length: HEADS }, (_, head) => verdictOf(entryOf(), head));
-  const byMark = new Map([...verdicts, UNTESTABLE, UNSCORED].map((verdict) => [verdict.mark, verdict]));
+  const byMark = new Map([...verdicts, NOT_APPLICABLE, UNSCORED].map((verdict) => [verdict.mark, verdict]));
   const swatch = ({ shade }) => make("span", { class: "swatch", style: `background: ${css(ramp(shade))}` });
   return [...byMark.values()].sort((a, b) => (b.shade ?? -1) - (a.shade ?? -1)).flatMap((verdict) => {
     const text = `${verdict.mark} ${verdict.words}`;

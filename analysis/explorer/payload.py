@@ -12,7 +12,7 @@ from analysis.statistics.roles import HEAD, LABELS
 
 NUMBERS = {"mean": "mean", "low": "low", "high": "high"}
 TESTED = "tested"
-YES, NO, UNTESTABLE, ABSENT = "1", "0", "?", "-"
+YES, NO, NOT_APPLICABLE, ABSENT = "1", "0", "?", "-"
 
 Shape = tuple[int, int]
 
@@ -66,7 +66,7 @@ def _entry(rows: pd.DataFrame, shape: Shape) -> dict[str, Any]:
 
 
 def _codes(label: pd.Series, present: np.ndarray) -> str:
-    codes = label.astype("boolean").map({True: YES, False: NO}, na_action="ignore").fillna(UNTESTABLE)
+    codes = label.astype("boolean").map({True: YES, False: NO}, na_action="ignore").fillna(NOT_APPLICABLE)
     return "".join(np.where(present, codes, ABSENT))
 
 

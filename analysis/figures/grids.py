@@ -66,7 +66,8 @@ def head_grids(
 def role_layer_maps(table: pd.DataFrame, value: str, label: str, row: str) -> Figure:
     """Numbers of heads by role and layer: a map for each task and each value of the column `row`.
 
-    `table` has task, role, layer, `row` and `value`, the number; it is grey where it is missing (untestable role).
+    `table` has task, role, layer, `row` and `value`, the number; it is grey where it is missing, for a role that is not
+    applicable.
     """
     numbers = pd.to_numeric(table[value]).astype(float)
     titles = table["task"].astype(str) + ", " + table[row].astype(str)
@@ -89,7 +90,7 @@ def role_layer_maps(table: pd.DataFrame, value: str, label: str, row: str) -> Fi
 
     grid.map_dataframe(draw).set_axis_labels(LAYER, "").set_titles("{col_name}")
     grid.figure.set_layout_engine("constrained")  # after map_dataframe, which sets another one
-    grid.figure.supylabel("role (grey: untestable)")
+    grid.figure.supylabel("role (grey: not applicable)")
     scale = ScalarMappable(Normalize(0, most), "mako_r")
     grid.figure.colorbar(scale, ax=list(grid.axes.flat), aspect=40, pad=0.02, label=label)
     return grid.figure

@@ -44,7 +44,7 @@ def compare(
     the heads of the role); p_equivalence (two one-sided t tests of a difference within +- `margin`, score units); and
     change, which depends on the labels `assigned_corrected` of the role tables `before` and `after`. gained: label only
     after, p_by < alpha, difference > 0. lost: label only before, p_by < alpha, difference < 0. kept: label in both.
-    equivalent: label in neither, p_equivalence < alpha. inconclusive: all others. <NA>: untestable before or after.
+    equivalent: label in neither, p_equivalence < alpha. inconclusive: all others. <NA>: not applicable before or after.
 
     A difference that is equal in all units is exact: low = high, and the t tests have p 0 or 1. Source: Pande 2021,
     question 3; departure: the article compares labels and means without a test.

@@ -43,17 +43,14 @@ def controlled_table(scores: xr.DataArray, control: xr.DataArray, rule: Rule = D
     margin and replaces the uniform head by the role's control: it is the corrected label of score - score of the
     control, paired by sequence, at the threshold `tau` - 1. For a uniform control it is the corrected label.
 
-    The other columns are control (map source), control_mean (mean score), control_share (`share_of_control`),
-    control_assigned (published rule for the control), controlled_p_by, and beyond_p_by (difference above 0, corrected
-    over the heads of the role) with the label exceeds_control. Departure from Pande 2021: all of it.
+    The other columns are control (map source), control_mean (its mean score), controlled_p_by, and beyond_p_by
+    (difference above 0, corrected over the heads of the role) with the label exceeds_control. Departure from Pande
+    2021: all of it.
     """
     table, array = role_table(scores, rule), ordered(scores)
     paired = same_cells(array, ordered(control), "control scores")
-    of_control = published_table(paired, rule)
     table["control"] = table["role"].map({name: role.control for name, role in ROLES.items()})
-    table["control_mean"] = of_control["mean"]
-    table["control_share"] = share_of_control(table["control_mean"], table["mean"])
-    table["control_assigned"] = of_control["assigned"]
+    table["control_mean"] = published_table(paired, rule)["mean"]
 
     rule_of_difference = replace(rule, tau=rule.tau - UNIFORM_SCORE)
     with quiet():  # heads without a sequence
@@ -86,7 +83,7 @@ def _paired_tests(
     size: Float[np.ndarray, "column"],
     rule: Rule,
 ) -> dict[str, np.ndarray]:
-    """One-sided p of mean difference > 0 and > `tau`, and the lower bound of the bootstrap-t; NaN if untestable."""
+    """One-sided p of mean difference > 0 and > `tau`, and the lower bound of the bootstrap-t; NaN without spread."""
     sums = Clusters.of(difference, clusters, size)
     return {
         "p_beyond": mean_above(sums, 0),

@@ -116,7 +116,7 @@ def role_counts(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def memberships(table: pd.DataFrame) -> pd.DataFrame:
-    """The roles of each head: a boolean frame, (task, state, layer, head) x roles; untestable is False.
+    """The roles of each head: a boolean frame, (task, state, layer, head) x roles; a missing label is False.
 
     The index has the levels task and state if the table has these columns.
     """
@@ -136,7 +136,7 @@ def layer_counts(table: pd.DataFrame) -> pd.DataFrame:
     """Heads per layer: (task, state,) layer, role, heads.
 
     Further rows count "multi-functional" heads (at least two coarse roles) and "none" (no role). The counts of a role
-    that is untestable for all heads are missing.
+    that cannot be tested for any head are missing.
     """
     group = _group(table)
     if group:
@@ -157,7 +157,7 @@ def layer_counts(table: pd.DataFrame) -> pd.DataFrame:
 def transitions(pretrained_table: pd.DataFrame, finetuned_table: pd.DataFrame) -> pd.DataFrame:
     """Heads per layer that gained, lost or kept a role: (task,) layer, role, gained, lost, kept.
 
-    An untestable head counts as without the role; a role that is untestable for all heads of a task is left out.
+    A head without a label counts as without the role; a role that no head of a task can have is left out.
     """
     keys = [*pretrained_table.columns.intersection(["task"]), "role", *HEAD]
     before, after = (table.set_index(keys)["assigned"] for table in (pretrained_table, finetuned_table))

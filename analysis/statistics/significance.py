@@ -57,7 +57,7 @@ DEFAULT_RULE = Rule()
 
 
 class HeadTest(NamedTuple):
-    """The test of many heads: arrays of one shape; `t` and `p` are NaN where untestable."""
+    """The test of many heads: arrays of one shape; `t` and `p` are NaN for heads that cannot be tested."""
 
     n: Int[np.ndarray, "..."]
     mean: Float[np.ndarray, "..."]
@@ -126,7 +126,7 @@ def mean_above(sums: Clusters, tau: float | int) -> Float[np.ndarray, "column"]:
 def published_table(scores: xr.DataArray, rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
     """Role table of Pande et al.: layer, head, role, n, mean, sd, t, p, assigned; a row per role, layer, head.
 
-    `assigned` is that of `published_labels`, <NA> where untestable. The arithmetic is the one named in `scores.attrs`.
+    `assigned` is that of `published_labels`, <NA> if it has none. The arithmetic is the one named in `scores.attrs`.
     Source: Pande 2021 (tau = 3, alpha = 0.05, no correction for the number of tests).
     """
     array = ordered(scores)
@@ -145,12 +145,11 @@ def role_table(scores: xr.DataArray, rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
     """Role table with two labels per head: the columns of `published_table`, then those of the corrected label.
 
     low, high and lower_bootstrap_t bound the mean at level 1 - `alpha`: the two-sided t interval, and the one-sided
-    bound of the bootstrap-t. effect is (mean - tau) / sd; above is the proportion of sequences with score > tau;
-    p_holm, p_bh and p_by correct the p of `mean_above` over the heads of a role; status is TESTED, BY_MEAN or the
-    reason why a head is untestable. All take the sample standard deviation and, with the unit "cluster", the
-    cluster-robust error.
+    bound of the bootstrap-t. p_holm, p_bh and p_by correct the p of `mean_above` over the heads of a role; status is
+    TESTED, BY_MEAN or the reason why a head has no label. All take the sample standard deviation and, with the unit
+    "cluster", the cluster-robust error.
 
-    assigned_corrected is p_by < `alpha` and lower_bootstrap_t > `tau`, <NA> if untestable. The first corrects for
+    assigned_corrected is p_by < `alpha` and lower_bootstrap_t > `tau`, <NA> if not applicable. The first corrects for
     skewness and for the number of heads; the second resamples, which assumes no distribution. The bootstrap cannot
     replace the first: its p is never below 1 / (1 + `resamples`), and a single head among 144 needs
     p < `alpha` / (144 * 5.55) = 0.00006 after BY. `papers.pande2021.robustness` measures size and power.
@@ -173,7 +172,7 @@ def role_table(scores: xr.DataArray, rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
 def corrected_label(
     p: pd.Series, bound: pd.Series, mean: pd.Series, by_mean: pd.Series, rule: Rule
 ) -> pd.Series:
-    """Whether p < `alpha` and bound > `tau`, for the heads in `by_mean` whether mean > `tau`; <NA> where untestable."""
+    """Whether p < `alpha` and bound > `tau`, for the heads in `by_mean` whether mean > `tau`; <NA> without a test."""
     label = ((p < rule.alpha) & (bound > rule.tau)).mask(by_mean, mean > rule.tau)
     return label.astype("boolean").mask(p.isna() & ~by_mean)
 
@@ -248,7 +247,7 @@ def _evidence(
 ) -> dict[str, np.ndarray]:
     """The columns of `role_table` for scores without NaN, and the number of units and the corrected t p."""
     sums = Clusters.of(values, clusters, size)
-    mean, error, sd = sums.moments()
+    mean, error, _ = sums.moments()
     units = len(sums.sizes)
     low, high = stats.t.interval(1 - rule.alpha, units - 1, mean, np.where(error > 0, error, np.nan))
     return {
@@ -257,9 +256,6 @@ def _evidence(
         "low": low,
         "high": high,
         "lower_bootstrap_t": lower_bound(sums, rule.alpha, rule.resamples, rule.seed),
-        "effect": np.where(sd > 0, (mean - rule.tau) / sd, np.nan),
-        "above": (values > rule.tau).mean(axis=0),
-        "skewness": np.where(sd > 0, stats.skew(values, axis=0), np.nan),
     }
 
 
@@ -267,9 +263,9 @@ def _status(table: pd.DataFrame, rule: Rule, undefined: list[str]) -> np.ndarray
     """The status of each head: the first reason why it has no test, or TESTED."""
     reasons = {
         UNDEFINED: table["role"].isin(undefined) & (table["units"] == 0),
-        "untestable: no sequence has the role": table["units"] == 0,
-        f"untestable: one {rule.unit}": table["units"] == 1,
-        f"untestable: fewer than {rule.minimum} {rule.unit}s": table["units"] < rule.minimum,
+        "not applicable: no sequence has the role": table["units"] == 0,
+        f"not applicable: one {rule.unit}": table["units"] == 1,
+        f"not applicable: fewer than {rule.minimum} {rule.unit}s": table["units"] < rule.minimum,
         BY_MEAN: table["p_corrected"].isna(),
     }
     return np.select([*reasons.values()], [*reasons], TESTED)

@@ -58,7 +58,9 @@ def saved_claims(results: Results) -> dict[str, pd.DataFrame]:
     """
     names = {paper: [f"claims-{paper}"] for paper in PAPERS}
     names["synthesis"].append("claims-matching")
-    tables = {paper: current({name: results.claims(name) for name in names[paper]}) for paper in PAPERS}
+    tables = {
+        paper: current({name: results.load_if_saved(name) for name in names[paper]}) for paper in PAPERS
+    }
     return {paper: pd.concat(parts.values(), ignore_index=True) for paper, parts in tables.items() if parts}
 
 
@@ -116,7 +118,7 @@ def _matching_numbers(results: Results) -> dict[str, str]:
         "share_dialled": ("share", NATURAL, ".0%"),
     }
     pair_tasks = parameters("11_matching", results.profile.folder.name)["pair_tasks"]
-    answers = pd.concat([results.claims(name) for name in ("matching_redirection", "matching_dial")])
+    answers = pd.concat([results.load_if_saved(name) for name in ("matching_redirection", "matching_dial")])
     answers = answers.reindex(columns=["task", "trained", "compared", "edit", "fall", "share"])
     answers = answers[answers["trained"].eq(True) & answers["compared"].ne(True)]
     means = answers.groupby(["task", "edit"])[["fall", "share"]].mean()
@@ -129,7 +131,7 @@ def _matching_numbers(results: Results) -> dict[str, str]:
 
 def _untrained_blocks(results: Results) -> dict[str, str]:
     """How many heads of an encoder with random weights the published rule calls block."""
-    controls = results.claims("controls").reindex(columns=["control", "role", "published"])
+    controls = results.load_if_saved("controls").reindex(columns=["control", "role", "published"])
     rows = controls[(controls["control"] == "random weights") & (controls["role"] == "block")]
     return {"block_untrained": number_text(next(iter(rows["published"]), None))}
 
@@ -137,7 +139,7 @@ def _untrained_blocks(results: Results) -> dict[str, str]:
 def _explained(results: Results) -> dict[str, str]:
     """The variance of ablation effects that role scores explain without the matching heads, and shuffled scores."""
     columns = ["response", "variant", "term", "share", "share_shuffled"]
-    slopes = results.claims("synthesis_regression").reindex(columns=columns)
+    slopes = results.load_if_saved("synthesis_regression").reindex(columns=columns)
     is_row = (slopes[columns[:3]] == [AUC, WITHOUT, ALL_ROLES]).all(axis=1)
     return {name: number_text(next(iter(slopes.loc[is_row, name]), None), ".0%") for name in columns[3:]}
 

@@ -22,7 +22,7 @@ from analysis.study.provenance import PARSER, data_digest, files_of, new_record,
 from analysis.study.runs import VARIABLE, current_run
 
 ATTENTION = "attention"  # the map source whose scores have no suffix in their file name
-BOOLEAN = (*LABELS, "control_assigned", "exceeds_control")  # columns with missing values
+BOOLEAN = (*LABELS, "exceeds_control")  # columns with missing values
 GOLD = "gold"
 
 
@@ -199,8 +199,8 @@ class Results(Folders):
                 raise InputError(f"{path} does not exist: run make reproduce for this profile")
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
-    def claims(self, name: str) -> pd.DataFrame:
-        """The claim table that a paper's notebook saved; without rows if the notebook has not run."""
+    def load_if_saved(self, name: str) -> pd.DataFrame:
+        """A saved table; without rows if its notebook has not run."""
         path = self._to_read(self.tables / f"{name}.csv")
         return self.load_table(name) if path.exists() else pd.DataFrame(columns=["claim", "verdict"])
 

@@ -19,8 +19,8 @@ ALL_ROLES = "all roles"
 RAW, RANKS, WITHOUT = VARIANTS = ("as measured", "ranks", "without the matching heads")
 COLUMNS = ["variant", "model", "term", "runs", "heads", "estimate", "low", "high", "share", "share_shuffled"]
 COLUMNS += ["p_permutation", "p_holm", "r2_left_out", "status"]
-LOST = "untestable: no run has the change and the scores of all heads"
-CONSTANT = "untestable: scores or changes are the same for all heads of each layer"
+LOST = "not applicable: no run has the change and the scores of all heads"
+CONSTANT = "not applicable: scores or changes are the same for all heads of each layer"
 
 
 class Grid(NamedTuple):
@@ -191,9 +191,9 @@ def regression_table(
     """COLUMNS: each role alone (model "alone"), the roles `together` in one model, and all these as one term.
 
     `table` is the atlas with a column `response` and a column of mean scores per role. Every row stands once for each
-    of `variants`; WITHOUT leaves out the heads `matching`. A role without a score in any complete run, or
-    without spread, is untestable. p_holm corrects p_permutation over all tests of a variant: the roles alone and all
-    roles together.
+    of `variants`; WITHOUT leaves out the heads `matching`. A role without a score in any complete run, or without
+    spread, has no test. p_holm corrects p_permutation over all tests of a variant: the roles alone and all roles
+    together.
     """
     parts = []
     for variant in variants:

@@ -47,7 +47,7 @@ def role_sets(table: pd.DataFrame, task: str, count: int, seed: int = 0) -> list
     """The set of every role by its corrected label, and by the controlled label if that leaves two heads or more.
 
     `table` is a role table with the three labels, for one task and state; `count` random sets are drawn for each set
-    (see `random_sets`). A set that is empty, or more than two thirds of the heads of its layers, is untestable.
+    (see `random_sets`). A set that is empty, or more than two thirds of the heads of its layers, is not applicable.
     """
     width, result = table["head"].nunique(), []
     for role, rows in table.groupby("role", sort=False):
@@ -65,11 +65,11 @@ def role_sets(table: pd.DataFrame, task: str, count: int, seed: int = 0) -> list
 
 def _status(heads: Sequence[Head], width: int, testable: bool) -> str:
     if not testable:
-        return "untestable: the role itself cannot be tested"
+        return "not applicable: the role itself cannot be tested"
     if not heads:
-        return "untestable: no head has the role"
+        return "not applicable: no head has the role"
     if len(random_sets(heads, width, LEAST_SETS)) < LEAST_SETS:
-        return "untestable: more than two thirds of the heads of its layers"
+        return "not applicable: more than two thirds of the heads of its layers"
     return TESTED
 
 
@@ -184,7 +184,7 @@ def sets_table(
     rows = []
     for ((role, label), group), metric in product(groups.items(), EFFECT_METRICS):
         pooled = [role_set for role_set in group if role_set.status == TESTED and role_set.task in learned]
-        of_all = RoleSet(POOLED, role, label, (), TESTED if pooled else "untestable in every task")
+        of_all = RoleSet(POOLED, role, label, (), TESTED if pooled else "not applicable in every task")
         for row, parts in [*((role_set, [role_set]) for role_set in group), (of_all, pooled)]:
             measured = [_change(part, changes, metric) for part in parts if part.status == TESTED]
             sizes = {"heads": sum(len(part.heads) for part in parts), "sets": count, "tasks": len(measured)}

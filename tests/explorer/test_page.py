@@ -29,10 +29,10 @@ def test_nothing_of_a_text_or_title_ends_the_script(tiny):
     assert "&lt;b&gt;{{data}}" in page
 
 
-def test_untestable_and_absent_are_not_the_same(tables):
+def test_not_applicable_and_absent_are_not_the_same(tables):
     entry = scores_of(tables, (LAYERS, HEADS))["sst-2"]["pretrained"]["block"]
     assert entry["published"] == "?" * 12
-    assert entry["status"][0].startswith("untestable: ")
+    assert entry["status"][0].startswith("not applicable: ")
     assert (entry["mean"], entry["n"]) == ([None] * 12, 0)
     part = tables[(tables["layer"] > 0) & (tables["role"] == "local")]
     assert scores_of(part, (LAYERS, HEADS))["mrpc"]["pretrained"]["local"]["published"].startswith("----")

@@ -44,7 +44,7 @@ def test_role_layer_maps_write_the_number_of_heads():
     assert list(panels) == ["mrpc, before", "mrpc, after"]
     for axes in panels.values():
         written = [text.get_text() for text in axes.texts if text.get_text()]
-        assert written == ["1", "2", "1", "2"]  # nothing for 0 heads and for an untestable role
+        assert written == ["1", "2", "1", "2"]  # nothing for 0 heads and for a role that cannot be tested
 
 
 def test_head_summary_fills_a_mark_by_the_strictest_count_of_its_head():

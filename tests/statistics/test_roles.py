@@ -156,7 +156,7 @@ def test_a_role_that_no_head_can_be_tested_for_has_no_transitions():
 
 
 def test_agreement_of_runs_is_the_mean_similarity_of_pairs():
-    """Three runs: sets {0, 1}, {0, 1}, {0}; pre-trained {1, 2}; untestable counts as absent."""
+    """Three runs: sets {0, 1}, {0, 1}, {0}; pre-trained {1, 2}; a missing label counts as absent."""
     labels = {
         None: [False, True, True, False],
         0: [True, True, None, False],

@@ -48,7 +48,7 @@ def test_published_arithmetic_divides_by_n(scores):
 
 # The corrected role table.
 
-EVIDENCE = "low high lower_bootstrap_t effect above skewness p_holm p_bh p_by".split()
+EVIDENCE = "low high lower_bootstrap_t p_holm p_bh p_by".split()
 METHODS = {"p_holm": "holm", "p_bh": "fdr_bh", "p_by": "fdr_by"}
 FAST = Rule(minimum=5, resamples=99)
 BY_CLUSTER = replace(FAST, unit="cluster")
@@ -74,9 +74,6 @@ def test_evidence_equals_scipy_head_by_head(scores):
     for record, column in columns_of(scores, role_table(scores, replace(FAST, alpha=0.1))):
         two_sided = stats.ttest_1samp(column, 3.0).confidence_interval(0.9)
         assert (record.low, record.high) == pytest.approx((two_sided.low, two_sided.high))
-        assert record.effect == pytest.approx((column.mean() - 3) / column.std(ddof=1))
-        assert record.above == pytest.approx((column > 3).mean())
-        assert record.skewness == pytest.approx(stats.skew(column))
     for _, family in role_table(scores, FAST).groupby("role"):
         p = [skew_corrected_p(column, 3.0) for _, column in columns_of(scores, family)]
         for name, method in METHODS.items():
@@ -114,18 +111,18 @@ def test_corrected_rule_labels_fewer_left_skewed_heads_than_the_published_rule()
 @pytest.mark.parametrize(
     ("column", "status", "assigned"),
     [
-        ([np.nan] * 6, "untestable: no sequence has the role", pd.NA),
-        ([9.0, *[np.nan] * 5], "untestable: one sequence", pd.NA),
+        ([np.nan] * 6, "not applicable: no sequence has the role", pd.NA),
+        ([9.0, *[np.nan] * 5], "not applicable: one sequence", pd.NA),
         ([0.1] * 6, BY_MEAN, False),
         ([9.0] * 6, BY_MEAN, True),
         ([9.0, 9.0, 9.0, 9.0, 9.0, 9.00001], BY_MEAN, True),  # rounding is no spread
-        ([3.0] * 3 + [np.nan] * 3, "untestable: fewer than 5 sequences", False),
-        ([4.0, 4.1, 4.2, 4.3, np.nan, np.nan], "untestable: fewer than 5 sequences", True),
+        ([3.0] * 3 + [np.nan] * 3, "not applicable: fewer than 5 sequences", False),
+        ([4.0, 4.1, 4.2, 4.3, np.nan, np.nan], "not applicable: fewer than 5 sequences", True),
         ([4.0, 4.0, 4.0, 4.0, 5.0, np.nan], "tested", True),
         ([1.0, 2.0, 2.0, 1.0, 2.0, 2.0], "tested", False),
     ],
 )
-def test_status_says_why_a_head_is_untestable_and_poisons_no_other(column, status, assigned):
+def test_status_says_why_a_head_has_no_label_and_poisons_no_other(column, status, assigned):
     others = np.random.default_rng(0).normal(4, 1, size=(6, 3))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -137,13 +134,12 @@ def test_status_says_why_a_head_is_untestable_and_poisons_no_other(column, statu
     assert pd.notna(last["assigned_corrected"]) == (status in ("tested", BY_MEAN))
     if status == BY_MEAN:
         assert last["assigned_corrected"] == assigned
-        assert last[["t", "p", *(name for name in EVIDENCE if name != "above")]].isna().all()
+        assert last[["t", "p", *EVIDENCE]].isna().all()
     assert last[[*METHODS]].notna().all() == tested
-    assert last["above"] == pytest.approx(pd.Series(column).dropna().gt(3).mean(), nan_ok=True)
     assert (table["status"][:3] == "tested").all()
     uncorrected = [name for name in EVIDENCE if name not in METHODS]
     pd.testing.assert_frame_equal(table.loc[:2, uncorrected], alone[uncorrected])
-    if not tested:  # a family without the untestable head
+    if not tested:  # a family without the head that has no label
         pd.testing.assert_frame_equal(table.loc[:2, EVIDENCE], alone[EVIDENCE])
 
 
@@ -151,8 +147,7 @@ def test_repeated_sequences_in_clusters_tell_no_more_than_one_of_each(scores):
     once = role_table(scores, FAST)
     twice = scores.isel(sequence=np.repeat(np.arange(12), 2))
     clustered = role_table(with_clusters(twice, np.repeat(np.arange(12), 2)), BY_CLUSTER)
-    same = [name for name in EVIDENCE if name != "effect"]
-    pd.testing.assert_frame_equal(clustered[same], once[same])
+    pd.testing.assert_frame_equal(clustered[EVIDENCE], once[EVIDENCE])
     published = published_table(twice)
     pd.testing.assert_frame_equal(clustered[published.columns], published)
     assert (clustered["assigned"] & ~clustered["assigned_corrected"]).any()
@@ -174,11 +169,11 @@ def test_clustered_t_test_equals_statsmodels(scores):
 def test_minimum_counts_the_units_that_are_drawn(scores):
     clustered = with_clusters(scores, np.arange(12) // 3)
     table = role_table(clustered, BY_CLUSTER)
-    assert (table["status"] == "untestable: fewer than 5 clusters").all()
+    assert (table["status"] == "not applicable: fewer than 5 clusters").all()
     assert table["assigned_corrected"].isna().all()
     assert (role_table(clustered, FAST)["status"] == "tested").all()
     one = role_table(with_clusters(scores, np.zeros(12, dtype=int)), BY_CLUSTER)
-    assert (one["status"] == "untestable: one cluster").all()
+    assert (one["status"] == "not applicable: one cluster").all()
 
 
 def test_adjust_keeps_missing_p_values_and_does_not_count_them():

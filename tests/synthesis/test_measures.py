@@ -13,7 +13,7 @@ from analysis.synthesis.sets import POOLED
 def sets(**excess: float) -> pd.DataFrame:
     rows = [
         {"task": POOLED, "metric": "auc", "label": "corrected", "role": role, "excess": value, "low": value - 0.01,
-         "high": value + 0.01, "status": "tested" if np.isfinite(value) else "untestable in every task"}
+         "high": value + 0.01, "status": "tested" if np.isfinite(value) else "not applicable in every task"}
         for role, value in excess.items()
     ]  # fmt: skip
     others = [row | {"metric": "loss", "excess": -1.0} for row in rows]
@@ -43,7 +43,7 @@ def test_every_claim_has_its_units_and_controls():
     assert table["estimate"].to_dict() == pytest.approx({"S1": 0.28 / 3, "S2": 0.7, "S3": 0.8, "S5": -0.3})
     assert table["verdict"].tolist() == ["supported", "supported", "supported", "not supported"]
     assert table["units"].tolist() == [3, 2, 2, 2]
-    assert table.loc["S1", "reason"] == "block: untestable in every task"
+    assert table.loc["S1", "reason"] == "block: not applicable in every task"
     assert table.loc[["S2", "S3", "S5"], "control"].tolist() == pytest.approx([0.35, 0, -0.15])
     assert table.loc["S2", "runs"] == 3
 

@@ -56,8 +56,8 @@ def test_sums_are_those_of_dealing_heads_one_by_one():
     rng = np.random.default_rng(3)
     order = np.stack([rng.permuted(np.tile(np.arange(HEADS), (4, 1)), axis=1) for _ in range(LAYERS)], axis=1)
     for number in range(4):
-        dealt = np.stack([grid.change[:, layer, order[number, layer]] for layer in range(LAYERS)], axis=1)
-        np.testing.assert_allclose(samples[number], (grid.scores * dealt).sum(axis=(1, 2, 3)))
+        permuted = np.stack([grid.change[:, layer, order[number, layer]] for layer in range(LAYERS)], axis=1)
+        np.testing.assert_allclose(samples[number], (grid.scores * permuted).sum(axis=(1, 2, 3)))
 
 
 def test_shares_are_those_of_least_squares():
@@ -119,7 +119,7 @@ def test_a_task_left_out_tells_what_the_slopes_are_worth_elsewhere():
     assert np.isnan(left_out_r2(gridded(standardised(one_task, "response", ROLES), ROLES)))
 
 
-def test_scores_that_are_all_the_same_are_untestable():
+def test_scores_that_are_all_the_same_are_not_applicable():
     table = heads().assign(block=1.0)
     rows = rows_of(regression_table(table, ROLES, ["local"], permutations=99, resamples=9))
     assert rows.loc[("alone", "block"), "status"] == CONSTANT
@@ -132,7 +132,7 @@ def test_shuffled_roles_are_rejected_at_the_nominal_rate():
     p = []
     for number in range(300):
         order = rng.permuted(np.broadcast_to(np.arange(8), (4, 8)), axis=-1)
-        dealt = grid._replace(scores=grid.scores[:, :, np.arange(4)[:, None], order])
-        p.append(permutation_test(dealt, 99, number)["p_permutation"][0])
+        permuted = grid._replace(scores=grid.scores[:, :, np.arange(4)[:, None], order])
+        p.append(permutation_test(permuted, 99, number)["p_permutation"][0])
     low, high = stats.binom.ppf([0.005, 0.995], 300, 0.05) / 300
     assert low <= np.mean(np.array(p) <= 0.05) <= high

@@ -44,14 +44,14 @@ def found() -> list[RoleSet]:
     return role_sets(pd.concat(tables, ignore_index=True), "mrpc", 19)
 
 
-def test_sets_of_roles_and_why_some_are_untestable(found: list[RoleSet]):
+def test_sets_of_roles_and_why_some_are_not_applicable(found: list[RoleSet]):
     status = {(item.role, item.label): item.status for item in found}
     assert status == {
         ("local", "corrected"): "tested",
         ("local", "controlled"): "tested",
-        ("block", "corrected"): "untestable: more than two thirds of the heads of its layers",
-        ("cls", "corrected"): "untestable: no head has the role",
-        ("sep", "corrected"): "untestable: the role itself cannot be tested",
+        ("block", "corrected"): "not applicable: more than two thirds of the heads of its layers",
+        ("cls", "corrected"): "not applicable: no head has the role",
+        ("sep", "corrected"): "not applicable: the role itself cannot be tested",
     }
     assert found[0].name == "0-1 2-0 2-3"
 
@@ -170,8 +170,8 @@ def test_table_of_sets(found: list[RoleSet]):
     assert (pooled["p"] <= 0.01).all()
     assert pooled.loc["loss", "low"] > 0 > pooled.loc["refitted loss", "high"]
     block = rows.loc[(POOLED, "block", "corrected", "loss")]
-    assert block["status"] == "untestable in every task"
+    assert block["status"] == "not applicable in every task"
     assert np.isnan(block[["change", "p", "p_holm"]].astype(float)).all()
     one_learnt, none_learnt = (sets_rows(both, measured, learned).loc[POOLED] for learned in (["mrpc"], []))
     assert one_learnt.loc[("local", "corrected", "loss"), "tasks"] == 1
-    assert none_learnt["status"].eq("untestable in every task").all()
+    assert none_learnt["status"].eq("not applicable in every task").all()

@@ -145,7 +145,7 @@ def block_distances(
     """How much farther apart heads of different layers are than heads of one layer, in blocks of passages.
 
     `blocks` holds the distances of each block and its number of tokens. Columns block; gap, the mean distance between
-    layers minus that within (nats per token); dealt, the mean of the same over random assignments of heads to layers.
+    layers minus that within (nats per token); shuffled, the mean of the same over random assignments of heads to layers.
     """
     rows, rng = [], np.random.default_rng(seed)
     for block, (table, tokens) in enumerate(blocks):
@@ -153,7 +153,7 @@ def block_distances(
         random_layers = [rng.permutation(layers) for _ in range(permutations)]
         gaps = [_gap(distance, order) for order in (layers, *random_layers)]
         rows.append((block, gaps[0], np.mean(gaps[1:])))
-    return pd.DataFrame(rows, columns=["block", "gap", "dealt"])
+    return pd.DataFrame(rows, columns=["block", "gap", "shuffled"])
 
 
 def _gap(distance: Float[np.ndarray, " pair"], layers: Int[np.ndarray, " head"]) -> float:

@@ -47,7 +47,7 @@ def measures(tables: Mapping[str, pd.DataFrame], sink: str) -> dict[str, pd.Data
         "CL10": gain_over_rule(tables["coreference_readings"], "rule-based"),
         "CL11": probe_gain(probes, "distances + words"),
         "CL12": probe_gain(probes, "attention + words", random_layers=True),
-        "CL13": over_blocks({"": gaps["gap"].to_numpy()}, {"": gaps["dealt"].to_numpy()}),
+        "CL13": over_blocks({"": gaps["gap"].to_numpy()}, {"": gaps["shuffled"].to_numpy()}),
     }  # fmt: skip
 
 

@@ -14,8 +14,8 @@ from analysis.errors import InputError
 from analysis.papers.niven2019.arguments import Argument
 from analysis.papers.niven2019.cues import expanded
 
-CORRECTIONS = Path(__file__).with_name("mends.yaml")
-DEBATE, RULE, MEND, GOLD, UNCHANGED = SOURCES = ("debate", "rule", "mend", "gold", "unchanged")
+CORRECTIONS = Path(__file__).with_name("corrections.yaml")
+DEBATE, RULE, CORRECTION, GOLD, UNCHANGED = SOURCES = ("debate", "rule", "correction", "gold", "unchanged")
 ADVERSARIAL = "-adversarial"
 AUXILIARIES = frozenset(
     "am is are was were can could will would shall should must may might do does did".split()
@@ -68,7 +68,7 @@ def digest(claim: str) -> str:
 
 
 @cache
-def mends() -> Mapping[str, Sequence[Sequence[str]]]:
+def corrections() -> Mapping[str, Sequence[Sequence[str]]]:
     """The replacements that negate a claim, in order, by the digest of the claim."""
     return yaml.safe_load(CORRECTIONS.read_text(encoding="utf-8"))
 
@@ -79,9 +79,9 @@ def _bases() -> Mapping[str, str]:
     return {form: verb for verb in VERBS for form in (verb, present(verb, "singular"))} | {"had": "have"}
 
 
-def by_mend(claim: str) -> str | None:
+def by_correction(claim: str) -> str | None:
     """The claim with its corrections; None if the list has none."""
-    replacements = mends().get(digest(claim))
+    replacements = corrections().get(digest(claim))
     for old, new in replacements or ():
         claim = claim.replace(old, new, 1)
     return claim if replacements else None
@@ -152,7 +152,7 @@ def negations(arguments: Sequence[Argument]) -> dict[str, tuple[str, str]]:
         claim = argument.claim
         options = {
             GOLD: argument.negated,
-            MEND: by_mend(claim),
+            CORRECTION: by_correction(claim),
             DEBATE: opposites.get((argument.debate, claim)),
             RULE: by_rule(claim),
         }
@@ -160,7 +160,7 @@ def negations(arguments: Sequence[Argument]) -> dict[str, tuple[str, str]]:
         if source is None:
             raise InputError(
                 f"{argument.id}: the rule cannot negate the claim {claim!r}: add a correction for {digest(claim)} to "
-                "mends.yaml"
+                "corrections.yaml"
             )
         text = options[source]
         negated[argument.id] = (text, UNCHANGED if text.casefold() == claim.casefold() else source)
@@ -181,7 +181,7 @@ def adversarial(arguments: Sequence[Argument]) -> list[Argument]:
         if source == UNCHANGED:
             raise InputError(
                 f"{argument.id}: negation does not change the claim {argument.claim!r}: add a correction for "
-                f"{digest(argument.claim)} to mends.yaml"
+                f"{digest(argument.claim)} to corrections.yaml"
             )
         name, label = argument.id + ADVERSARIAL, 1 - argument.label
         copies.append(replace(argument, id=name, claim=claim, label=label, negated=argument.claim))

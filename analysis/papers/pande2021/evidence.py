@@ -20,9 +20,10 @@ ARRAYS = ("labels", "p", "change", "mass")
 class Evidence:
     """Arrays (run, replicate, task, role, layer, head) of fine-tuned encoders; replicate 0 is the sample.
 
-    `labels` of the published rule (1, 0, NaN untestable) and `p` of their tests; fine-tuned minus pre-trained: `change`
-    of the mean scores, and `mass` (with target instead of role), the change of the mean proportion of attention. None
-    means not known. `trained` (run, task) says which runs trained successfully; the others are no evidence.
+    `labels` of the published rule (1, 0, NaN not applicable) and `p` of their tests; fine-tuned minus pre-trained:
+    `change` of the mean scores, and `mass` (with target instead of role), the change of the mean proportion of
+    attention. None means not known. `trained` (run, task) says which runs trained successfully; the others are no
+    evidence.
     """
 
     labels: xr.DataArray

@@ -83,7 +83,7 @@ def by_task(values: xr.DataArray, evidence: Evidence, missing: str = "not measur
 
 
 def _coarse(labels: xr.DataArray) -> Mapping[str, xr.DataArray]:
-    """Which heads have each coarse role or one of its finer roles; untestable heads do not."""
+    """Which heads have each coarse role or one of its finer roles; heads without a label do not."""
     return {name: (labels.sel(role=[*roles]) == 1).any("role") for name, roles in families().items()}
 
 

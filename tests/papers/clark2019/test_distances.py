@@ -68,4 +68,4 @@ def test_planted_layers_lie_apart_and_random_layers_do_not():
     same = np.kron(np.eye(4), np.ones((5, 5))) > 0
     gap = (square[~same].mean() - square[same & ~np.eye(20, dtype=bool)].mean()) / 10
     assert blocks["gap"].tolist() == pytest.approx([gap, 2 * gap])
-    assert (blocks["dealt"].abs() < gap / 10).all()
+    assert (blocks["shuffled"].abs() < gap / 10).all()

@@ -40,7 +40,7 @@ TABLES = {
         punct=[0, 0, 0, 0, 0.2, 0.2], entropy=[4, 4, 2, 2, 2, 2],
     ),
     "gradient_blocks": GRADIENTS,
-    "distance_blocks": pd.DataFrame({"block": range(BLOCKS), "gap": 0.2 + NOISE, "dealt": NOISE}),
+    "distance_blocks": pd.DataFrame({"block": range(BLOCKS), "gap": 0.2 + NOISE, "shuffled": NOISE}),
     "dependencies": pd.DataFrame({
         "relation": ["all", "obj", "det", "rare"], "n": [900, 300, 200, 50], "accuracy": [0.3, 0.8, 0.9, 1],
         "low": [0.28, 0.7, 0.8, 1], "high": [0.32, 0.9, 1, 1], "offset_accuracy": [0.25, 0.4, 0.8, 0],

@@ -60,8 +60,8 @@ def test_other_claim_of_the_same_debate_comes_first():
 
 def test_corrections_replace_words(monkeypatch: pytest.MonkeyPatch):
     claim = "No, it will not do"
-    monkeypatch.setattr(negation, "mends", lambda: {digest(claim): [["No", "Yes"], ["not ", ""]]})
-    assert negations([argument("a", claim)]) == {"a": ("Yes, it will do", "mend")}
+    monkeypatch.setattr(negation, "corrections", lambda: {digest(claim): [["No", "Yes"], ["not ", ""]]})
+    assert negations([argument("a", claim)]) == {"a": ("Yes, it will do", "correction")}
 
 
 def test_adversarial_copies():
@@ -82,7 +82,7 @@ def test_every_claim_of_arct_is_negated(arct):
     # Niven and Kao found the negation of 46% of the rows of dev and 75% of those of test in the data.
     assert table["debate"].to_dict() == {"train": 696, "dev": 144, "test": 322}
     claims = {digest(point.claim): point.claim for points in arct.values() for point in points}
-    for key, replacements in negation.mends().items():
+    for key, replacements in negation.corrections().items():
         assert all(old in claims[key] for old, _ in replacements)
     for points in arct.values():
         for point, (text, _) in zip(points, negations(points).values(), strict=True):
