@@ -145,7 +145,7 @@ def block_distances(
     """How much farther apart heads of different layers are than heads of one layer, in blocks of passages.
 
     `blocks` holds the distances of each block and its number of tokens. Columns block; gap, the mean distance between
-    layers minus that within (nats per token); shuffled, the mean of the same over random assignments of heads to layers.
+    layers minus that within (nats per token); shuffled, its mean over random assignments of heads to layers.
     """
     rows, rng = [], np.random.default_rng(seed)
     for block, (table, tokens) in enumerate(blocks):
