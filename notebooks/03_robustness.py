@@ -55,12 +55,12 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from statsmodels.stats.power import TTestPower
 
 from analysis.encoders import load_encoder, random_encoder
 from analysis.figures import colours, curves, finding, style, theme
 from analysis.papers.pande2021 import robustness
+from analysis.papers.pande2021.drawing import threshold_lines
 from analysis.scores.controls import scored_with_controls
 from analysis.statistics import Rule, compose
 from analysis.study.results import Results
@@ -181,23 +181,7 @@ results.save_table(sweep, "sensitivity_tau")
 # %%
 means = sweep.assign(share=sweep["heads"] / sweep["testable"]).groupby(["role", "tau"], sort=False)
 means = means[["share", "jaccard"]].mean().reset_index()
-figure, grid = theme.rows_of_axes(2, 2, 2.6)
-for axes, (column, label) in zip(
-    grid,
-    (("share", "heads with the role (proportion)"), ("jaccard", f"Jaccard index with τ = {tau:g}")),
-    strict=True,
-):
-    roles = theme.in_order(means["role"])
-    look = {"hue_order": roles, "style_order": roles, "palette": [colours.ink(role) for role in roles]}
-    sns.lineplot(
-        means, x="tau", y=column, hue="role", style="role", ax=axes, legend=column == "share", **look
-    )
-    axes.axvline(tau, color="0.5", linestyle="--", linewidth=0.9)
-    axes.set(xlabel="threshold τ (score)", ylabel=label)
-handles, labels = grid[0].get_legend_handles_labels()
-grid[0].get_legend().remove()
-figure.legend(handles, labels, ncols=6, loc="outside upper center")
-results.save_figure(figure, "F12-tau")
+results.save_figure(threshold_lines(means, tau), "F12-tau")
 
 # %%
 near = sweep[sweep["tau"].between(tau - 0.5, tau + 0.5) & (sweep["tau"] != tau)]
