@@ -100,7 +100,7 @@ finding(
 )
 
 # %% [markdown]
-# ## Heads that show the patterns (F2)
+# ## The head with the highest score of each role (F2)
 #
 # For each role, the head of the fine-tuned encoder with the highest mean score over the scored sequences, on the same sequence. One
 # sequence is an illustration, not evidence: a head with a high mean need not show its pattern on every sequence.

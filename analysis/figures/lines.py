@@ -1,6 +1,7 @@
 """Curves with error bars: a panel per group, a line per series."""
 
 import itertools
+import math
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -60,5 +61,8 @@ def curves(
         grid.tick_params(axis="x", rotation=90)
     grid.set_titles(row_template="{row_name}", col_template="{col_name}")
     handles, names = grid.axes.flat[0].get_legend_handles_labels()
-    grid.figure.legend(handles, names, ncols=len(names), loc="outside upper center")
+    width = sum(len(name) + 8 for name in names)  # in characters, with the line and the gap
+    grid.figure.legend(
+        handles, names, ncols=math.ceil(len(names) / math.ceil(width / 110)), loc="outside upper center"
+    )
     return grid
