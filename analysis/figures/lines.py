@@ -5,6 +5,8 @@ import itertools
 import matplotlib.pyplot as plt
 import pandas as pd
 import seaborn as sns
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from analysis.figures.colours import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILION, WINE
 from analysis.figures.theme import DOUBLE, as_written, even_columns
@@ -62,3 +64,16 @@ def curves(
     handles, names = grid.axes.flat[0].get_legend_handles_labels()
     grid.figure.legend(handles, names, ncols=len(names), loc="outside upper center")
     return grid
+
+
+def training_curves(history: pd.DataFrame) -> Figure:
+    """Every measure of the log of fine-tuning over epochs, a panel per measure and a line per run.
+
+    `history` has columns seed, epoch, measure, value (loss in nats, scores as proportions or correlations).
+    """
+    runs = history.assign(run="seed " + history["seed"].astype(str))
+    grid = curves(runs, "epoch", "value", series="run", column="measure", height=1.9, sharey=False)
+    grid.set(xlim=(0, 1.05 * history["epoch"].max())).set_axis_labels("epoch", "")
+    for axes in grid.axes.flat:
+        axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+    return grid.figure

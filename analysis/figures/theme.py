@@ -15,7 +15,6 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from analysis.errors import InputError
 from analysis.figures.colours import MISSING
 from analysis.roles import ROLES
 
@@ -121,14 +120,9 @@ def grid_size(table: pd.DataFrame) -> tuple[int, int]:
 
 
 def layer_head(table: pd.DataFrame, role: str, value: str) -> Float[np.ndarray, "layer head"]:
-    """Column `value` of one role as layers x heads; NaN if it is missing.
-
-    Raises InputError when the table holds a head more than once (several tasks or states).
-    """
-    rows = table[table["role"] == role]
-    if rows.duplicated(["layer", "head"]).any():
-        raise InputError(f"role {role}: the table has a head more than once; select one task and state first")
-    wide = rows.astype({value: "Float64"}).pivot(index="layer", columns="head", values=value)
+    """Column `value` of one role, in the table of one task and state, as layers x heads; NaN if it is missing."""
+    rows = table[table["role"] == role].astype({value: "Float64"})
+    wide = rows.pivot(index="layer", columns="head", values=value)
     layers, heads = grid_size(table)
     return wide.reindex(index=range(layers), columns=range(heads)).to_numpy(dtype=float, na_value=np.nan)
 
