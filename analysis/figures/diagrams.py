@@ -68,33 +68,24 @@ def sieve_diagrams(
 
 
 @as_written
-def attention_map(
-    axes: Axes, attention: Float[np.ndarray, "token token"], tokens: list[str], title: str = ""
-) -> None:
-    """Heat map of one head's attention: a row per current token, dark = much attention, with its colour bar.
-
-    Labels are thinned out when the tokens are too many to be read.
-    """
-    image = axes.imshow(attention, cmap="mako_r", vmin=0, interpolation="nearest", aspect="equal")
-    axes.figure.colorbar(image, ax=axes, label="attention (a row sums to 1)", shrink=0.8, pad=0.02)
-    room = 72 * min(axes.get_window_extent().size) / axes.figure.dpi / len(tokens)  # points per token
-    step = math.ceil(5.0 / room)
-    labelled = range(0, len(tokens), step)
-    size = float(np.clip(0.85 * room * step, 4.0, FONT_SIZE))
-    text = {"labels": tokens[::step], "fontsize": size, "parse_math": False}
-    axes.set_xticks(labelled, rotation=90, **text)
-    axes.set_yticks(labelled, **text)
-    axes.tick_params(length=0, pad=2)
-    axes.set(xlabel="attended token", ylabel="current token")
-    axes.set_title(title, parse_math=False)
-
-
-@as_written
 def attention_maps(maps: dict[str, tuple[Float[np.ndarray, "token token"], list[str]]]) -> Figure:
-    """One attention map per title, two in a row, each with its own colour scale. Source: Pande 2021."""
+    """Heat maps of heads, two in a row: a row per current token, dark = much attention, each with its colour bar.
+
+    Labels are thinned out when the tokens are too many to be read. Source: Pande 2021.
+    """
     figure, grid = rows_of_axes(len(maps), 2, 3.1)
     for axes, (title, (attention, tokens)) in zip(grid, maps.items(), strict=True):
-        attention_map(axes, attention, tokens, title)
+        image = axes.imshow(attention, cmap="mako_r", vmin=0, interpolation="nearest", aspect="equal")
+        figure.colorbar(image, ax=axes, label="attention (a row sums to 1)", shrink=0.8, pad=0.02)
+        room = 72 * min(axes.get_window_extent().size) / figure.dpi / len(tokens)  # points per token
+        step = math.ceil(5.0 / room)
+        size = float(np.clip(0.85 * room * step, 4.0, FONT_SIZE))
+        text = {"labels": tokens[::step], "fontsize": size, "parse_math": False}
+        axes.set_xticks(range(0, len(tokens), step), rotation=90, **text)
+        axes.set_yticks(range(0, len(tokens), step), **text)
+        axes.tick_params(length=0, pad=2)
+        axes.set(xlabel="attended token", ylabel="current token")
+        axes.set_title(title, parse_math=False)
     return figure
 
 

@@ -6,13 +6,10 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Float, Shaped
 
 from analysis.banks import UNIFORM_SCORE, same_cells
-from analysis.banks import control_bank as control_bank
-from analysis.banks import control_sieves as control_sieves
 from analysis.roles import ROLES, UNIFORM
-from analysis.statistics.resampling import Clusters, lower_bound
+from analysis.statistics.resampling import ByColumn, Clusters, Columns, Names, lower_bound
 from analysis.statistics.significance import (
     DEFAULT_RULE,
     Rule,
@@ -78,10 +75,7 @@ def controlled_table(scores: xr.DataArray, control: xr.DataArray, rule: Rule = D
 
 
 def _paired_tests(
-    difference: Float[np.ndarray, "sequence column"],
-    clusters: Shaped[np.ndarray, "sequence"] | None,
-    size: Float[np.ndarray, "column"],
-    rule: Rule,
+    difference: Columns, clusters: Names | None, size: ByColumn, rule: Rule
 ) -> dict[str, np.ndarray]:
     """One-sided p of mean difference > 0 and > `tau`, and the lower bound of the bootstrap-t; NaN without spread."""
     sums = Clusters.of(difference, clusters, size)

@@ -24,9 +24,9 @@ def layers_within(depth: int, region: tuple[Fraction, Fraction]) -> list[int]:
     return [layer for layer in range(depth) if start <= layer < stop] or [int(start)]
 
 
-def blocks_of(count: int, blocks: int = BLOCKS) -> Int[np.ndarray, " sequence"]:
+def blocks_of(count: int) -> Int[np.ndarray, " sequence"]:
     """The block of every sequence of a streaming pass, which keeps a mean for each block instead of one for all."""
-    return np.arange(count) % min(blocks, count)
+    return np.arange(count) % min(BLOCKS, count)
 
 
 def on_other_half(by_head: Float[np.ndarray, "block head"]) -> Float[np.ndarray, " block"]:
