@@ -43,7 +43,7 @@ from matplotlib.colors import LogNorm
 
 from analysis.encoders import load_encoder
 from analysis.figures import attention_maps, finding, head_grids, sieve_diagrams, style, theme
-from analysis.figures.colours import BLUE, MISSING, ORANGE
+from analysis.papers.pande2021.drawing import score_histograms
 from analysis.papers.pande2021.drawn_sieves import illustration, role_sieves
 from analysis.scores import extract, read_attention
 from analysis.statistics import COARSE, Rule, compose, published_table
@@ -100,7 +100,7 @@ finding(
 )
 
 # %% [markdown]
-# ## Heads that show the patterns (F2)
+# ## The head with the highest score of each role (F2)
 #
 # For each role, the head of the fine-tuned encoder with the highest mean score over the scored sequences, on the same sequence. One
 # sequence is an illustration, not evidence: a head with a high mean need not show its pattern on every sequence.
@@ -128,34 +128,7 @@ finding(
 # logarithmic. A mean above the threshold can come from a few sequences with high scores, which is why the next chapter tests it.
 
 # %%
-roles = theme.in_order(table["role"])
-figure, grid = theme.rows_of_axes(len(roles), 5, 1.25, 0.7, sharex=True)
-edges = np.geomspace(0.1, 100, 41)
-for axes, role in zip(grid, roles, strict=True):
-    rows = table[table["role"] == role].dropna(subset="mean").sort_values("mean")
-    with_role = rows[rows["assigned"]]
-    typical = with_role.iloc[[len(with_role) // 2]] if len(with_role) else with_role
-    nearest = rows.loc[(rows["mean"] - tau).abs().nsmallest(1).index]
-    samples = [(scores.sel(role=role), {"color": MISSING, "fill": True}, "all heads")]
-    for heads, shade, name in (
-        (typical, ORANGE, "a typical head with the role"),
-        (nearest, BLUE, "the head nearest to τ"),
-    ):
-        for row in heads.itertuples():
-            samples.append((scores.sel(role=role, layer=row.layer, head=row.head), {"color": shade}, name))
-    for sample, look, name in samples:
-        finite = sample.values[np.isfinite(sample.values)].clip(edges[0], edges[-1])
-        counts = np.histogram(finite, edges)[0]
-        axes.stairs(counts / max(1, counts.max()), edges, label=name, **look)
-    axes.axvline(tau, color="black", linestyle="--", linewidth=0.8, label=f"τ = {tau:g}")
-    axes.set(title=role if len(rows) else f"{role}: not applicable", xscale="log", yticks=[])
-handles = {
-    name: handle for axes in grid for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
-}
-figure.legend(handles.values(), handles, ncols=4, loc="outside upper center")
-figure.supxlabel("sieve bias score of one sequence (1 = uniform attention; below 0.1 at the left edge)")
-figure.supylabel("frequency (highest bin = 1)")
-results.save_figure(figure, f"F3-distributions-{task}")
+results.save_figure(score_histograms(scores, table, tau), f"F3-distributions-{task}")
 
 # %%
 skewness = scores.to_series().groupby(["role", "layer", "head"]).skew().dropna()
@@ -171,6 +144,7 @@ finding(
 # more than a uniform head does, blue heads less. Dots mark heads whose mean passes the test of `03_test`.
 
 # %%
+roles = theme.in_order(table["role"])
 mean_scores = {role: np.maximum(theme.layer_head(table, role, "mean"), 1e-3) for role in roles}
 has_role = {role: theme.layer_head(table, role, "assigned") == 1 for role in roles}
 label = "mean sieve bias score, logarithmic\n(1 = uniform attention; dot: head has the role)"

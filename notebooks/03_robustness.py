@@ -55,12 +55,12 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from statsmodels.stats.power import TTestPower
 
 from analysis.encoders import load_encoder, random_encoder
 from analysis.figures import colours, curves, finding, style, theme
 from analysis.papers.pande2021 import robustness
+from analysis.papers.pande2021.drawing import threshold_lines
 from analysis.scores.controls import scored_with_controls
 from analysis.statistics import Rule, compose
 from analysis.study.results import Results
@@ -106,6 +106,7 @@ panels = curves(
 )
 for axes in panels.axes.flat:
     axes.axhline(alpha, color="0.3", linestyle=(0, (4, 2)), linewidth=0.8)
+    axes.annotate("α", (1, alpha), xycoords=("axes fraction", "data"), fontsize=7)
 panels.set_axis_labels("sequences", "with a false label\n(proportion)")
 results.save_figure(panels.figure, "F11-size")
 
@@ -143,7 +144,11 @@ for row, effect in zip(panels.axes, shifted["effect"].unique(), strict=True):
         (axes, look) for axes in row for look in (("no correction", "-"), ("BY, one head of 144", "--"))
     ):
         power = normal.power(effect, across, alpha / robustness.DIVISORS[correction], alternative="larger")
-        axes.plot(across, power, dash, color="0.6", linewidth=0.9, zorder=0)
+        axes.plot(
+            across, power, dash, color="black", linewidth=0.6, zorder=0, label=f"normal theory, {correction}"
+        )
+handles, labels = panels.axes[0, 0].get_legend_handles_labels()
+panels.figure.legend(handles[-2:], labels[-2:], ncols=2, loc="outside lower center")
 panels.set(ylim=(-0.04, 1.04)).set_axis_labels("sequences", "heads labelled\n(proportion)")
 results.save_figure(panels.figure, "F11-power")
 
@@ -181,23 +186,7 @@ results.save_table(sweep, "sensitivity_tau")
 # %%
 means = sweep.assign(share=sweep["heads"] / sweep["testable"]).groupby(["role", "tau"], sort=False)
 means = means[["share", "jaccard"]].mean().reset_index()
-figure, grid = theme.rows_of_axes(2, 2, 2.6)
-for axes, (column, label) in zip(
-    grid,
-    (("share", "heads with the role (proportion)"), ("jaccard", f"Jaccard index with τ = {tau:g}")),
-    strict=True,
-):
-    roles = theme.in_order(means["role"])
-    look = {"hue_order": roles, "style_order": roles, "palette": [colours.ink(role) for role in roles]}
-    sns.lineplot(
-        means, x="tau", y=column, hue="role", style="role", ax=axes, legend=column == "share", **look
-    )
-    axes.axvline(tau, color="0.5", linestyle="--", linewidth=0.9)
-    axes.set(xlabel="threshold τ (score)", ylabel=label)
-handles, labels = grid[0].get_legend_handles_labels()
-grid[0].get_legend().remove()
-figure.legend(handles, labels, ncols=6, loc="outside upper center")
-results.save_figure(figure, "F12-tau")
+results.save_figure(threshold_lines(means, tau), "F12-tau")
 
 # %%
 near = sweep[sweep["tau"].between(tau - 0.5, tau + 0.5) & (sweep["tau"] != tau)]
@@ -269,18 +258,19 @@ both = pd.concat([heads, others])[[*first, *others.columns.drop(first)]]
 results.save_table(both, "controls")
 
 # %%
-fine_tuned = heads[(heads["task"] == task) & (heads["state"] == "finetuned")].assign(control="fine-tuned")
+fine_tuned = heads[(heads["task"] == task) & (heads["state"] == "finetuned")]
+fine_tuned = fine_tuned.assign(control=f"fine-tuned ({fine_tuned['n'].max()} sequences)")
 plotted = pd.concat([fine_tuned, others[~others["control"].str.startswith("offset")]])
 axes = theme.canvas(theme.DOUBLE, 2.6)
 order = theme.in_order(plotted["role"])
 for mark, shift, (name, rows) in zip(
     "Do^vPX", np.linspace(-0.3, 0.3, 6), plotted.groupby("control", sort=False), strict=False
 ):
-    shade = colours.BLACK if name == "fine-tuned" else None
+    shade = colours.BLACK if name.startswith("fine-tuned") else None
     axes.plot(rows["role"].map(order.index) + shift, rows["published"], mark, color=shade, ms=4, label=name)
 axes.set_xticks(range(len(order)), order)
 axes.set(ylabel=f"heads with the published label\n({task})", xlabel="role")
-axes.figure.legend(ncols=6, loc="outside upper center")
+axes.figure.legend(ncols=3, loc="outside upper center", title=f"controls on {control_n} sequences")
 results.save_figure(axes.figure, "F12-controls")
 
 # %%

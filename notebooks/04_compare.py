@@ -22,10 +22,8 @@
 # profile (README).
 profile: str = "offline"
 tasks: list[str] = ["toy-mrpc", "toy-qqp", "toy-sst-2", "toy-qnli"]
-seeds: list[int] = [
-    0,
-    1,
-]  # fine-tuning runs: the first is compared with the encoder before, all with one another
+# fine-tuning runs: the first is compared with the encoder before, all with one another
+seeds: list[int] = [0, 1]
 tau: float = 3.0  # a head has a role if its mean score is above tau
 alpha: float = 0.05
 minimum: int = 100  # sequences with the role that a corrected label needs
@@ -50,8 +48,8 @@ from matplotlib.colors import AsinhNorm
 
 from analysis.encoders import load_encoder
 from analysis.figures import finding, forest_plot, head_grids, role_layer_maps, style, theme
-from analysis.figures.colours import BLACK, BLUE, VERMILION, colour
 from analysis.papers.pande2021 import evidence, published
+from analysis.papers.pande2021.drawing import mass_lines, run_counts
 from analysis.papers.pande2021.measures import CLAIMS, measures
 from analysis.scores.sink import sink
 from analysis.statistics import (
@@ -121,9 +119,9 @@ for role in [role for role in theme.in_order(changes["role"]) if role in (*COARS
     for task in tasks:
         paired = (scores[seeds[0]][task] - scores[None][task]).sel(role=role)
         grids[f"{role}, {task}"] = (paired.mean("sequence") / paired.std("sequence").clip(1e-4)).values
-most = max((np.nanmax(np.abs(grid), initial=0) for grid in grids.values()), default=0) or 1
-label = "standardised change of the mean score\n(blue: lower after fine-tuning; red: higher; in sd)"
-scale = {"cmap": "vlag", "norm": AsinhNorm(0.5, -most, most)}
+most = np.ceil(10 * max((np.nanmax(np.abs(grid), initial=0.1) for grid in grids.values()), default=0.1)) / 10
+label = "standardised change of the mean score, in sd\n(blue: lower after fine-tuning; red: higher; grey: not applicable)"
+scale = {"cmap": "vlag", "norm": AsinhNorm(0.5, -most, most), "ticks": [-most, -1, 0, 1, most]}
 results.save_figure(head_grids(grids, label, columns=len(tasks), **scale), "F8-change")
 
 # %%
@@ -183,18 +181,7 @@ parts = [
 ]
 masses = pd.concat(parts, ignore_index=True)
 results.save_table(masses[["task", "state", "layer", "head", "sep", "cls", "other"]], "masses")
-means = masses.groupby(["task", "layer", "state"])[["sep", "cls", "other"]].mean()
-figure, grid = theme.panels(len(tasks), 4, 1.7, theme.LAYER, "proportion of attention")
-marks = {"sep": ("d", colour("sep")), "cls": ("^", colour("cls")), "other": ("o", "0.2")}
-for axes, task in zip(grid, tasks, strict=True):
-    for state, dash, inside in (("pretrained", "--", "white"), ("finetuned", "-", None)):
-        for target, (mark, shade) in marks.items():
-            line = means.loc[task].xs(state, level="state")[target]
-            look = {"marker": mark, "color": shade, "markersize": 3.5, "markerfacecolor": inside or shade}
-            axes.plot(line.index, line, dash, linewidth=1, label=f"{target}, {state}", **look)
-    axes.set(title=task, ylim=(0, 1))
-figure.legend(*grid[0].get_legend_handles_labels(), ncols=6, loc="outside lower center")
-results.save_figure(figure, "F8-attention-mass")
+results.save_figure(mass_lines(masses, tasks), "F8-attention-mass")
 
 # %%
 words = 100 * masses.pivot_table(index="layer", columns="state", values="other")
@@ -227,32 +214,7 @@ for task in tasks:
 counts = run_labels.groupby(["task", "seed", "role"], sort=False, dropna=False)[rules].sum(min_count=1)
 counts = counts.rename(columns=LABELS).reset_index()
 results.save_table(counts, "seeds")
-order = theme.in_order(counts["role"])
-figure, grid = theme.panels(len(tasks), 4, 0.22 * len(order) + 0.5, "heads", "role")
-in_runs, at_first = counts["seed"].notna(), counts["seed"].isna()
-looks = {
-    "published": (in_runs, "published", -0.15, "o", BLUE),
-    "corrected": (in_runs, "corrected", 0.2, "D", VERMILION),
-    "published, before fine-tuning": (at_first, "published", 0, "|", BLACK),
-}
-for axes, task in zip(grid, tasks, strict=True):
-    for name, (rows, column, shift, mark, shade) in looks.items():
-        plotted = counts[rows & (counts["task"] == task)]
-        heights = plotted["role"].map(order.index) + shift
-        axes.plot(
-            plotted[column].astype(float),
-            heights,
-            mark,
-            color=shade,
-            markerfacecolor="none",
-            markersize=4,
-            label=name,
-        )
-    axes.set(title=task, ylim=(len(order) - 0.5, -0.5))
-    axes.set_yticks(range(len(order)), order)
-handles = grid[0].get_legend_handles_labels()
-figure.legend(*handles, ncols=3, loc="outside lower center", title="a mark per fine-tuning run")
-results.save_figure(figure, "F13-seeds")
+results.save_figure(run_counts(counts, tasks), "F13-seeds")
 
 # %%
 agreement = label_agreement(run_labels)

@@ -48,7 +48,7 @@ from IPython.display import Markdown
 
 from analysis.encoders import interventions, load_encoder
 from analysis.figures import finding, forest_plot, style, theme
-from analysis.figures.colours import MISSING, colour, ink, marker
+from analysis.figures.colours import colour, ink
 from analysis.statistics import ROLES, compose, training
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
@@ -56,6 +56,7 @@ from analysis.statistics.effects import AUC, REFITTED
 from analysis.statistics.p_values import p_equals, p_formats
 from analysis.study.results import Results
 from analysis.synthesis import agreement, atlas, measures, regression, sets
+from analysis.synthesis.drawing import rank_correlations, set_effects
 from analysis.texts import load_examples
 from analysis.texts.tasks import positive_class
 
@@ -110,21 +111,8 @@ means = means[(means["metric"] == AUC) & (means["label"] == "corrected")]
 random = means[~means["own"]].groupby(["task", "role"])["change"].mean().rename("random")
 excess = means.join(random, on=["task", "role"]).eval("excess = change - random")
 pooled = effects.query("task == @sets.POOLED and metric == @AUC and label == 'corrected'").set_index("role")
-order = theme.in_order(excess["role"])[::-1]
-count = excess["task"].nunique()
-figure, grid = (
-    theme.rows_of_axes(count, 4, 2.9, sharey=True) if count else (theme.empty("no role has random sets"), [])
-)
-for axes, (task, rows) in zip(grid, excess.groupby("task", sort=False), strict=True):
-    axes.axvline(0, color="black", linewidth=0.6)
-    axes.plot(rows["excess"].mask(rows["own"]), rows["role"].map(order.index), "|", color="0.7", markersize=5)
-    for row in rows[rows["own"]].itertuples():
-        look = {"color": ink(row.role), "markerfacecolor": colour(row.role), "markersize": 5.5}
-        axes.plot(row.excess, order.index(row.role), marker(row.role), **look)
-    axes.set(title=task, yticks=range(len(order)), xlabel="excess fall in AUC")
-    axes.set_yticklabels([f"{role} ({p_equals(pooled.loc[role, 'p_holm'])})" for role in order])
-    axes.locator_params(axis="x", nbins=4)
-results.save_figure(figure, "synthesis-F1-sets")
+names = {role: f"{role} ({p_equals(p)})" for role, p in pooled["p_holm"].items()}
+results.save_figure(set_effects(excess, names), "synthesis-F1-sets")
 
 # %%
 tested = pooled.dropna(subset="p")
@@ -238,23 +226,7 @@ agreements = pd.concat(parts or [pairs], ignore_index=True)
 results.save_table(agreements, "synthesis_agreement")
 
 # %%
-names = [*dict.fromkeys([*pairs["first"], *pairs["second"]])]
-values = np.full((len(names), len(names)), np.nan)
-axes = theme.canvas(theme.DOUBLE, 0.5 * len(names) + 1.2)
-for row in pairs[pairs["statistic"].isin(["spearman", "spearman within layers"])].itertuples():
-    place = names.index(row.second), names.index(row.first)
-    place = place if row.statistic == "spearman" else place[::-1]
-    values[place] = row.value
-    shade = "white" if abs(row.value) > 0.65 else "black"
-    text = f"{row.value:.2f}\n[{row.low:.2f}, {row.high:.2f}]"
-    axes.text(place[1], place[0], text, ha="center", va="center", fontsize=7, color=shade)
-axes.set_facecolor(MISSING)
-mesh = axes.imshow(np.ma.masked_invalid(values), cmap="vlag", vmin=-1, vmax=1, aspect="auto")
-axes.set_xticks(range(len(names)), [name.replace(" ", "\n", 1).replace(", ", ",\n") for name in names])
-axes.set_yticks(range(len(names)), names)
-axes.set_xlabel("below the diagonal over all heads, above it within layers")
-axes.figure.colorbar(mesh, ax=axes, label="rank correlation")
-results.save_figure(axes.figure, "synthesis-F4-importance")
+results.save_figure(rank_correlations(pairs), "synthesis-F4-importance")
 
 # %%
 ranked = pairs[pairs["statistic"] == "spearman"]

@@ -1,6 +1,6 @@
 """Maps of heads: a number per head, numbers of heads by role and layer, and all heads of an encoder in one picture."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,11 +27,13 @@ def head_grids(
     label: str,
     marked: Mapping[str, Bool[np.ndarray, "layer head"]] | None = None,
     columns: int = 5,
+    ticks: Sequence[float | int] | None = None,
     **colours: object,
 ) -> Figure:
     """A layer x head map for each title, with one colour scale named `label`; a dot on the heads that are `marked`.
 
-    `colours` are those of pcolormesh, such as cmap, vmin and norm. Missing cells are grey.
+    `colours` are those of pcolormesh, such as cmap, vmin and norm, which give all maps one scale; `ticks` are those of
+    the scale. Missing cells are grey.
     """
     layers, heads = np.max([grid.shape for grid in values.values()], axis=0)
     columns = theme.even_columns(len(values), columns)
@@ -48,8 +50,18 @@ def head_grids(
         axes.set_title(title)
     figure.supxlabel(HEAD)
     figure.supylabel(LAYER_UPWARDS)
-    figure.colorbar(mesh, ax=panels, extend="both", aspect=40, pad=0.02, label=label, format="{x:g}")
+    beyond = _beyond(np.concatenate([grid.ravel() for grid in values.values()]), mesh.norm)
+    figure.colorbar(
+        mesh, ax=panels, extend=beyond, aspect=40, pad=0.02, label=label, format="{x:g}", ticks=ticks
+    )
     return figure
+
+
+def _beyond(values: Float[np.ndarray, " cell"], scale: Normalize) -> str:
+    """The ends of a colour scale beyond which values lie, as `colorbar` names them."""
+    below = bool(np.nanmin(values, initial=scale.vmin) < scale.vmin)
+    above = bool(np.nanmax(values, initial=scale.vmax) > scale.vmax)
+    return ("neither", "min", "max", "both")[below + 2 * above]
 
 
 @as_written

@@ -1,6 +1,7 @@
 """Curves with error bars: a panel per group, a line per series."""
 
 import itertools
+import math
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -18,6 +19,13 @@ LOOKS = [
     {"color": colour, "linestyle": dash, "marker": mark}
     for colour, dash, mark in zip(COLOURS, DASHES, "os^DvPX", strict=True)
 ]
+
+# How the measures in the log of fine-tuning are named above their panels, with the units.
+MEASURES = {
+    "training loss": "training loss (nats, or squared error)",
+    "accuracy": "dev accuracy (proportion)",
+    "f1": "dev F1",
+}
 
 
 @as_written
@@ -62,7 +70,10 @@ def curves(
         grid.tick_params(axis="x", rotation=90)
     grid.set_titles(row_template="{row_name}", col_template="{col_name}")
     handles, names = grid.axes.flat[0].get_legend_handles_labels()
-    grid.figure.legend(handles, names, ncols=len(names), loc="outside upper center")
+    rows = math.ceil(
+        sum(len(name) + 8 for name in names) / 110
+    )  # characters, with line and gap; 110 in a row
+    grid.figure.legend(handles, names, ncols=math.ceil(len(names) / rows), loc="outside upper center")
     return grid
 
 
@@ -71,9 +82,11 @@ def training_curves(history: pd.DataFrame) -> Figure:
 
     `history` has columns seed, epoch, measure, value (loss in nats, scores as proportions or correlations).
     """
-    runs = history.assign(run="seed " + history["seed"].astype(str))
+    runs = history.assign(
+        run="seed " + history["seed"].astype(str), measure=history["measure"].replace(MEASURES)
+    )
     grid = curves(runs, "epoch", "value", series="run", column="measure", height=1.9, sharey=False)
-    grid.set(xlim=(0, 1.05 * history["epoch"].max())).set_axis_labels("epoch", "")
+    grid.set(xlim=(0.8 * history["epoch"].min(), 1.05 * history["epoch"].max())).set_axis_labels("epoch", "")
     for axes in grid.axes.flat:
         axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
     return grid.figure

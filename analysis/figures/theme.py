@@ -70,7 +70,6 @@ def panels(count: int, columns: int, height: float, across: str, upwards: str) -
     """A double-column figure of `count` panels (see `rows_of_axes`) with common axes named `across` and `upwards`."""
     figure, axes = rows_of_axes(count, columns, height, 0.6, sharex=True, sharey=True)
     for lowest in axes[-even_columns(count, columns) :]:
-        lowest.tick_params(labelbottom=True)
         lowest.set_xlabel(across)
     figure.supylabel(upwards)
     return figure, axes
@@ -93,7 +92,10 @@ def rows_of_axes(
     figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", **options)
     for surplus in grid.flat[count:]:
         surplus.remove()
-    return figure, list(grid.flat[:count])
+    axes = list(grid.flat[:count])
+    for lowest in axes[-columns:]:  # shared axes would have no numbers above a removed panel
+        lowest.tick_params(labelbottom=True)
+    return figure, axes
 
 
 @as_written

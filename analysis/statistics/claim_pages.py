@@ -55,7 +55,7 @@ def cells(claims: pd.DataFrame, known: Iterable[Claim]) -> pd.DataFrame:
         mark, reason = f" {MARK}" if marked(row) else "", f" ({row['reason']})" if row["reason"] else ""
         rows.append([
             claim.id,
-            claim.statement + (f"; here {row['token']}" if row["token"] else ""),
+            claim.statement + (f" (in this study {row['token']})" if row["token"] else ""),
             bracketed(row["estimate"], row["low"], row["high"]),
             " to ".join(f"{number(value)} ({unit})" for value, unit in ends),
             f"{claim.relation} {claim.threshold:g}",
