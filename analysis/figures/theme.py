@@ -17,6 +17,7 @@ from matplotlib.ticker import MaxNLocator
 
 from analysis.figures.colours import MISSING
 from analysis.roles import ROLES
+from analysis.statistics.layers import head_grid
 
 SINGLE, DOUBLE = 3.3, 6.9  # inches: one and two columns of a printed page
 
@@ -123,10 +124,7 @@ def grid_size(table: pd.DataFrame) -> tuple[int, int]:
 
 def layer_head(table: pd.DataFrame, role: str, value: str) -> Float[np.ndarray, "layer head"]:
     """Column `value` of one role, in the table of one task and state, as layers x heads; NaN if it is missing."""
-    rows = table[table["role"] == role].astype({value: "Float64"})
-    wide = rows.pivot(index="layer", columns="head", values=value)
-    layers, heads = grid_size(table)
-    return wide.reindex(index=range(layers), columns=range(heads)).to_numpy(dtype=float, na_value=np.nan)
+    return head_grid(table[table["role"] == role], value)
 
 
 def integer_ticks(axes: Axes, bins: int = 6) -> None:

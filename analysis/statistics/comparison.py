@@ -49,13 +49,11 @@ def compare(
     """
     first = ordered(pretrained).astype(float)
     second = same_cells(first, ordered(finetuned), "fine-tuned scores").astype(float)
-    clusters, difference = clusters_of(first, rule.unit), second.values - first.values
-    sizes = [np.abs(state).mean("sequence") for state in (first, second)]
-    measure = partial(_tests, margin=margin, rule=rule)
+    difference, size = second - first, sum(np.abs(state).mean("sequence") for state in (first, second))
     table = long_table(first, {"pretrained": first.mean("sequence"), "finetuned": second.mean("sequence")})
-    table = table.join(over_patterns(difference, clusters, measure, sum(sizes).values))
-    flat = difference.reshape(len(difference), -1)
-    table["p_sign_flip"] = sign_flip(flat, clusters, permutations, rule.seed)
+    table = table.join(over_patterns(difference, partial(_tests, margin=margin), rule, size.values))
+    columns, clusters = difference.values.reshape(len(difference), -1), clusters_of(first, rule.unit)
+    table["p_sign_flip"] = sign_flip(columns, clusters, permutations, rule.seed)
     table["p_by"] = table.groupby("role", sort=False)["p_sign_flip"].transform(adjust, "fdr_by")
     table["change"] = _change(table, before, after, rule.alpha)
     return table[COLUMNS]
@@ -85,7 +83,7 @@ def sign_flip(
 
 
 def _tests(
-    difference: Columns, clusters: Names | None, size: ByColumn, margin: float | int, rule: Rule
+    difference: Columns, clusters: Names | None, size: ByColumn, rule: Rule, margin: float | int
 ) -> dict[str, np.ndarray]:
     """n, difference, low, high, p and p_equivalence of every column of differences of scores of this mean size.
 

@@ -1,7 +1,6 @@
 """The third label: is the mean score of a head above that of its control, by the margin of the published rule?"""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -14,7 +13,6 @@ from analysis.statistics.significance import (
     DEFAULT_RULE,
     Rule,
     adjust,
-    clusters_of,
     corrected_label,
     mean_above,
     ordered,
@@ -52,9 +50,8 @@ def controlled_table(scores: xr.DataArray, control: xr.DataArray, rule: Rule = D
     rule_of_difference = replace(rule, tau=rule.tau - UNIFORM_SCORE)
     with quiet():  # heads without a sequence
         size = np.nanmean(np.abs(array.values) + np.abs(paired.values), axis=0, dtype=np.float64)
-    difference = array.values.astype(np.float64) - paired.values
-    measure = partial(_paired_tests, rule=rule_of_difference)
-    tests = over_patterns(difference, clusters_of(array, rule.unit), measure, size)
+    difference = array.astype(np.float64) - paired
+    tests = over_patterns(difference, _paired_tests, rule_of_difference, size)
     testable = table["assigned_corrected"].notna()
     beyond, controlled = (
         tests[name].where(testable).groupby(table["role"], sort=False).transform(adjust, "fdr_by")

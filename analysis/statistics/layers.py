@@ -37,5 +37,5 @@ def on_other_half(by_head: Float[np.ndarray, "block head"]) -> Float[np.ndarray,
 
 
 def head_grid(table: pd.DataFrame, column: str) -> Float[np.ndarray, "layer head"]:
-    """A column of a table with one row per head, as layers x heads."""
-    return table.pivot(index="layer", columns="head", values=column).to_numpy(float)
+    """A column of a table with one row per head, as layers x heads; NaN if it is missing."""
+    return table.pivot(index="layer", columns="head", values=column).to_numpy(float, na_value=np.nan)

@@ -156,23 +156,23 @@ def bca_interval(
     resamples: int = 999,
     seed: int = 0,
     size: ByColumn | None = None,
-) -> tuple[ByColumn, ByColumn]:
+) -> Float[np.ndarray, "2 column"]:
     """Both ends of the BCa interval of each mean at level 1 - `alpha`; with `clusters`, whole clusters are drawn.
 
     `values` without NaN, and `size`, as in `Clusters.of`. NaN for scores without spread and for fewer than two units.
     Source: Davison and Hinkley 1997, chapter 5.
     """
-    sums = Clusters.of(values, clusters, size) if len(values) else None
-    if sums is None or len(sums.sizes) < 2:
-        return np.full(values.shape[1], np.nan), np.full(values.shape[1], np.nan)
+    units = len(values) if clusters is None else len(np.unique(clusters))
+    if units < 2:
+        return np.full((2, values.shape[1]), np.nan)
+    sums = Clusters.of(values, clusters, size)
 
     def means(counts: np.ndarray) -> np.ndarray:
         # BCa counts equal means: rounding errors must not make them differ.
         return np.moveaxis(np.round(sums.moments(counts).mean, 6), -1, 0)
 
-    ends = bca(means, len(sums.sizes), max(values.shape), alpha, resamples, seed)
-    low, high = np.where(sums.moments().error > 0, ends, np.nan)
-    return low, high
+    ends = bca(means, units, max(values.shape), alpha, resamples, seed)
+    return np.where(sums.moments().error > 0, ends, np.nan)
 
 
 def bca(

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -154,8 +153,7 @@ def role_table(scores: xr.DataArray, rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
     Departure from Pande 2021: everything but the columns of `published_table`.
     """
     array = ordered(scores)
-    evidence = over_patterns(array.values, clusters_of(array, rule.unit), partial(_evidence, rule=rule))
-    table = published_table(scores, rule).join(evidence)
+    table = published_table(scores, rule).join(over_patterns(array, _evidence, rule))
     status = _status(table, rule, scores.attrs.get("undefined", "").split(", "))
     families = table["p_corrected"].where(status == TESTED).groupby(table["role"], sort=False)
     for name, method in CORRECTIONS.items():
@@ -209,17 +207,18 @@ def clusters_of(scores: xr.DataArray, unit: str) -> Names | None:
 
 
 def over_patterns(
-    values: Float[np.ndarray, "sequence ..."],
-    clusters: Names | None,
+    scores: xr.DataArray,
     measure: Callable[..., dict[str, np.ndarray]],
+    rule: Rule,
     size: Float[np.ndarray, "..."] | None = None,
 ) -> pd.DataFrame:
-    """The results of `measure(values without NaN, their clusters, size)` for every column of `values`, in their order.
+    """The results of `measure(scores without NaN, their clusters, size, rule)`, a row for every role, layer and head.
 
-    Columns with values for the same sequences are measured together and share resamples. Differences of scores need
-    the `size` of these scores (see `Clusters.of`).
+    Heads with scores of the same sequences are measured together and share resamples. Differences of scores need the
+    `size` of these scores (see `Clusters.of`).
     """
-    columns = values.reshape(len(values), -1).astype(np.float64)
+    clusters = clusters_of(scores, rule.unit)
+    columns = scores.values.astype(np.float64).reshape(len(scores), -1)
     patterns, pattern_of = np.unique(~np.isnan(columns), axis=1, return_inverse=True)
     parts = []
     for number, present in enumerate(patterns.T):
@@ -227,7 +226,7 @@ def over_patterns(
         units = None if clusters is None else clusters[present]
         sizes = None if size is None else size.ravel()[members]
         with quiet():
-            results = measure(columns[np.ix_(present, members)], units, sizes)
+            results = measure(columns[np.ix_(present, members)], units, sizes, rule)
         parts.append(pd.DataFrame(results, index=members))
     return pd.concat(parts).sort_index()
 
