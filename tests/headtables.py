@@ -1,6 +1,5 @@
 """Tables of heads in the form of a study, with random numbers, and arrays of scores."""
 
-import zlib
 from base64 import b64decode
 from collections.abc import Sequence
 
@@ -39,12 +38,6 @@ def unpacked_mask(text: str, length: int) -> np.ndarray:
     """The mask of a sequence of this length, from the text that `pack` made."""
     bits = np.unpackbits(np.frombuffer(b64decode(text), np.uint8), count=length * length)
     return bits.reshape(length, length).astype(bool)
-
-
-def unpacked_attention(text: str, shape: Sequence[int]) -> np.ndarray:
-    """The weights that the page shows for packed attention of this shape."""
-    steps = np.frombuffer(zlib.decompress(b64decode(text)), np.uint8)
-    return (steps.reshape(shape).astype(np.float32) / 255) ** 2
 
 
 def score_array(

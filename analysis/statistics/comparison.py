@@ -9,7 +9,7 @@ from scipy import stats
 from statsmodels.stats.weightstats import DescrStatsW
 
 from analysis.banks import same_cells
-from analysis.statistics.resampling import ByColumn, Clusters, Columns, Names, bca_interval
+from analysis.statistics.resampling import ByColumn, Clusters, Columns, Groups, bca_interval
 from analysis.statistics.significance import (
     DEFAULT_RULE,
     Rule,
@@ -60,7 +60,7 @@ def compare(
 
 
 def sign_flip(
-    difference: Columns, clusters: Names | None = None, permutations: int = 9999, seed: int = 0
+    difference: Columns, clusters: Groups | None = None, permutations: int = 9999, seed: int = 0
 ) -> ByColumn:
     """Two-sided sign-flip p of mean difference = 0 in each column; NaN if fewer than two units have a value.
 
@@ -83,7 +83,7 @@ def sign_flip(
 
 
 def _tests(
-    difference: Columns, clusters: Names | None, size: ByColumn, rule: Rule, margin: float | int
+    difference: Columns, clusters: Groups | None, size: ByColumn, rule: Rule, margin: float | int
 ) -> dict[str, np.ndarray]:
     """n, difference, low, high, p and p_equivalence of every column of differences of scores of this mean size.
 

@@ -8,7 +8,7 @@ import xarray as xr
 
 from analysis.banks import UNIFORM_SCORE, same_cells
 from analysis.roles import ROLES, UNIFORM
-from analysis.statistics.resampling import ByColumn, Clusters, Columns, Names, lower_bound
+from analysis.statistics.resampling import ByColumn, Clusters, Columns, Groups, lower_bound
 from analysis.statistics.significance import (
     DEFAULT_RULE,
     Rule,
@@ -72,7 +72,7 @@ def controlled_table(scores: xr.DataArray, control: xr.DataArray, rule: Rule = D
 
 
 def _paired_tests(
-    difference: Columns, clusters: Names | None, size: ByColumn, rule: Rule
+    difference: Columns, clusters: Groups | None, size: ByColumn, rule: Rule
 ) -> dict[str, np.ndarray]:
     """One-sided p of mean difference > 0 and > `tau`, and the lower bound of the bootstrap-t; NaN without spread."""
     sums = Clusters.of(difference, clusters, size)

@@ -17,7 +17,7 @@ from analysis.errors import InputError
 Head = tuple[int, int]  # layer, head
 Columns = Float[np.ndarray, "sequence column"]  # scores of many heads on the same sequences
 ByColumn = Float[np.ndarray, " column"]
-Names = Shaped[np.ndarray, " sequence"]  # the cluster of every sequence
+Groups = Shaped[np.ndarray, " sequence"]  # the cluster of every sequence
 Numbers = Float[np.ndarray, "..."] | float
 ROUNDING = 1e-12  # a difference of sums of squares counts as zero below this share of the minuend
 # A standard deviation below this share of the size of scores is rounding, not spread. Scores are sums in single
@@ -101,7 +101,7 @@ class Clusters:
     squares: Float[np.ndarray, "cluster column"]
 
     @classmethod
-    def of(cls, values: Columns, clusters: Names | None = None, size: ByColumn | None = None) -> "Clusters":
+    def of(cls, values: Columns, clusters: Groups | None = None, size: ByColumn | None = None) -> "Clusters":
         """The sums of scores without NaN; without `clusters`, every sequence is a cluster of its own.
 
         Differences of scores need the `size` of these scores; that of scores is their mean.
@@ -151,7 +151,7 @@ class Clusters:
 
 def bca_interval(
     values: Columns,
-    clusters: Names | None = None,
+    clusters: Groups | None = None,
     alpha: float = 0.05,
     resamples: int = 999,
     seed: int = 0,

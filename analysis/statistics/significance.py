@@ -13,7 +13,7 @@ from statsmodels.stats.multitest import multipletests
 
 from analysis.banks import DIMENSIONS as DIMENSIONS
 from analysis.errors import InputError
-from analysis.statistics.resampling import ByColumn, Clusters, Columns, Names, has_spread, lower_bound, quiet
+from analysis.statistics.resampling import ByColumn, Clusters, Columns, Groups, has_spread, lower_bound, quiet
 
 # Degrees of freedom of the standard deviation; the authors' code divides by n.
 DDOF = {"corrected": 1, "published": 0}
@@ -197,7 +197,7 @@ def corrections(table: pd.DataFrame) -> pd.DataFrame:
     return keys.assign(**{f"{name}_all": adjust(table["p"], how) for name, how in CORRECTIONS.items()})
 
 
-def clusters_of(scores: xr.DataArray, unit: str) -> Names | None:
+def clusters_of(scores: xr.DataArray, unit: str) -> Groups | None:
     """The cluster of each sequence if the unit is "cluster", None if it is "sequence"."""
     if unit == "sequence":
         return None
@@ -232,7 +232,7 @@ def over_patterns(
 
 
 def _evidence(
-    values: Columns, clusters: Names | None, size: ByColumn | None, rule: Rule
+    values: Columns, clusters: Groups | None, size: ByColumn | None, rule: Rule
 ) -> dict[str, np.ndarray]:
     """The columns of `role_table` for scores without NaN, and the number of units and the corrected t p."""
     sums = Clusters.of(values, clusters, size)

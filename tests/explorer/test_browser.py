@@ -7,10 +7,11 @@ from io import BytesIO
 
 import numpy as np
 import pytest
-from headtables import HEADS, LAYERS, role_tables, unpacked_attention, value_tables
+from headtables import HEADS, LAYERS, role_tables, value_tables
 from PIL import Image
 from scipy import stats
 
+from analysis.explorer.packing import unpacked_attention
 from analysis.explorer.view import explorer, head_view
 from analysis.statistics.roles import LABELS
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from headtables import HEADS, LAYERS, unpacked_attention, unpacked_mask
+from headtables import HEADS, LAYERS, unpacked_mask
 
-from analysis.explorer.packing import illustrative, pack
+from analysis.explorer.packing import illustrative, pack, unpacked_attention
 from analysis.scores.extraction import extract, read_attention, read_sieves
 from analysis.texts.examples import Example, Relation
 from analysis.texts.glue import load_examples
