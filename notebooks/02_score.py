@@ -60,7 +60,7 @@ model = load_encoder(results.weights(task, seeds[0], encoder, checkpoint), devic
 # %% [markdown]
 # ## The sieves of one sequence (F1)
 #
-# A sequence that has every role: one sentence for a task of single sentences, else two. The outlined token is the current one. Arrows
+# A sequence that has every published role: one sentence for a task of single sentences, else two. The outlined token is the current one. Arrows
 # lead to the tokens that its sieve marks.
 
 # %%

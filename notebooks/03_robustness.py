@@ -147,8 +147,8 @@ for row, effect in zip(panels.axes, shifted["effect"].unique(), strict=True):
         axes.plot(
             across, power, dash, color="black", linewidth=0.6, zorder=0, label=f"normal theory, {correction}"
         )
-handles, labels = panels.axes[0, 0].get_legend_handles_labels()
-panels.figure.legend(handles[-2:], labels[-2:], ncols=2, loc="outside lower center")
+theory = [line for line in panels.axes[0, 0].lines if line.get_label().startswith("normal theory")]
+panels.figure.legend(handles=theory, ncols=2, loc="outside lower center")
 panels.set(ylim=(-0.04, 1.04)).set_axis_labels("sequences", "heads labelled\n(proportion)")
 results.save_figure(panels.figure, "F11-power")
 

@@ -15,7 +15,7 @@ from matplotlib.patches import Rectangle
 
 from analysis.figures import theme
 from analysis.figures.colours import MISSING, VERMILION, colour, ink, marker
-from analysis.figures.theme import DOUBLE, HEAD, LAYER, as_written
+from analysis.figures.theme import DOUBLE, HEAD, LAYER, STATE_NAMES, as_written
 from analysis.roles import families
 
 LAYER_UPWARDS = "layer (0-based, layer 0 at the bottom)"
@@ -72,7 +72,7 @@ def role_layer_maps(table: pd.DataFrame, value: str, label: str, row: str) -> Fi
     applicable.
     """
     numbers = pd.to_numeric(table[value]).astype(float)
-    titles = table["task"].astype(str) + ", " + table[row].astype(str)
+    titles = table["task"].astype(str) + ", " + table[row].astype(str).replace(STATE_NAMES)
     panels = [title for name in table[row].unique() for title in titles[table[row] == name].unique()]
     roles, most = theme.in_order(table["role"]), max(1.0, numbers.max())
     columns = min(4 if table["layer"].nunique() <= 8 else 2, len(panels))  # numbers stay readable
@@ -132,7 +132,7 @@ def head_summary(
         rows = table[table["role"].isin(families()[role]) & table["assigned"].eq(True)]
         for (layer, head), labels in rows.groupby(["layer", "head"])[[*FILLS]]:
             strictest = [fill for count, (fill, _) in FILLS.items() if labels[count].eq(True).any()][-1]
-            axes.plot(head + across, layer + upwards, ms=5.5, fillstyle=strictest, **_look(role))
+            axes.plot(head + across, layer + upwards, ms=6.5, fillstyle=strictest, **_look(role))
     grid = {"color": "0.75", "linewidth": 0.6, "zorder": 0}
     axes.hlines(np.arange(1, layers) - 0.5, -0.5, heads - 0.5, **grid)
     axes.vlines(np.arange(1, heads) - 0.5, -0.5, layers - 0.5, **grid)
@@ -144,7 +144,7 @@ def head_summary(
     look = {"color": "0.3", "linestyle": "", "marker": "o", "markerfacecoloralt": "white"}
     key += [Line2D([], [], fillstyle=fill, label=name, **look) for fill, name in FILLS.values()]
     key += [Line2D([], [], linestyle="", marker="s", ms=9, mfc="none", mec=VERMILION, mew=1.8, label=frame)]
-    axes.figure.legend(handles=key, ncols=4, loc="outside lower center")
+    axes.figure.legend(handles=key, ncols=4, loc="outside lower center", title="roles after fine-tuning")
     return axes.figure
 
 

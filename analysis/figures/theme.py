@@ -21,6 +21,7 @@ from analysis.statistics.layers import head_grid
 
 SINGLE, DOUBLE = 3.3, 6.9  # inches: one and two columns of a printed page
 
+STATE_NAMES = {"pretrained": "pre-trained", "finetuned": "fine-tuned"}  # as figures write them
 LAYER, HEAD = "layer (0-based)", "head (0-based)"
 HEADS_BY_LAYER = "layer (0-based; heads in order within each layer)"
 
