@@ -19,7 +19,6 @@ DIRECTIONS = {
     "both": ("{}", "{}_reversed"),
 }
 WINDOWS = {"corrected": "window_{}", "published": "window_{}_published"}
-GROUP = ["task", "state"]
 MASSES = ("sep", "cls", "other")  # targets of attention
 HEAD = ["layer", "head"]
 LABELS = {"assigned": "published", "assigned_corrected": "corrected", "assigned_controlled": "controlled"}
@@ -217,4 +216,4 @@ def mass_table(scores: xr.DataArray) -> pd.DataFrame:
 
 
 def _group(table: pd.DataFrame) -> list[str]:
-    return [name for name in GROUP if name in table.columns]
+    return [name for name in ("task", "state") if name in table.columns]
