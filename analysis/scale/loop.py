@@ -18,7 +18,7 @@ from analysis.errors import InputError
 from analysis.files import replacing, versions, write_text
 from analysis.scores.extraction import extract
 from analysis.scores.sieves import resolve
-from analysis.statistics.moments import FIELDS, merge, moments, moments_table
+from analysis.statistics.moments import merge, moments, moments_table
 from analysis.statistics.roles import PUBLISHED_ROLES
 from analysis.statistics.significance import Rule
 from analysis.texts.corpora import Corpus, chunks
@@ -59,7 +59,6 @@ def extract_shards(
     shards: Iterable[int],
     engine: Engine | None = None,
     budget: int = 2048,
-    progress: bool = True,
 ) -> Path:
     """Writes those of the shards (0-based) that are not there yet; returns the output folder.
 
@@ -75,7 +74,7 @@ def extract_shards(
     write_text(output / "run.json", json.dumps(run, indent=1) + "\n")
     score = partial(score_shard, corpus, output, encoder, settings, budget)
     counts = engine(missing) if engine and missing else chain.from_iterable(map(score, missing))
-    with tqdm(total=total, desc="attention", unit="sequence", disable=not progress) as bar:
+    with tqdm(total=total, desc="attention", unit="sequence") as bar:
         for count in counts:
             bar.update(count)
     return output
@@ -89,9 +88,8 @@ def score_shard(
     options = {"arithmetic": settings.arithmetic, "max_tokens": settings.max_tokens, "budget": budget}
     total = no_moments(run)
     for part in chunks(corpus.examples(shard, settings.shards), CHUNK):
-        # Without a parser there are no relations: the roles of relations are absent, but every shard has them.
-        no_relations = {example.id: () for example in part}
-        relations = parse(part, settings.parser) if settings.parser else no_relations
+        # Without a parser there are no relations: their roles have no score, but every shard has these roles.
+        relations = parse(part, settings.parser) if settings.parser else {example.id: () for example in part}
         scores = extract(encoder, part, relations, run["roles"], progress=False, **options)
         total = merge(total, moments(scores))
         yield len(part)
@@ -132,12 +130,11 @@ def shard_path(output: Path, shard: int, shards: int) -> Path:
     return output / f"shard-{shard:05d}-of-{shards:05d}.nc"
 
 
-def no_moments(run: dict[str, Any]) -> xr.Dataset:
+def no_moments(run: Mapping[str, Any]) -> xr.Dataset:
     """The moments of no sequence."""
     names = {"role": run["roles"], "layer": range(run["layers"]), "head": range(run["heads"])}
-    zeros = np.zeros([*map(len, names.values())])
-    fields = {field: (DIMENSIONS[1:], zeros.astype(int) if field == "n" else zeros) for field in FIELDS}
-    return xr.Dataset(fields, names, {"arithmetic": run["arithmetic"]})
+    no_scores = np.empty((0, *map(len, names.values())))
+    return moments(xr.DataArray(no_scores, names, DIMENSIONS, attrs={"arithmetic": run["arithmetic"]}))
 
 
 def identity(corpus: Corpus, encoder: Encoder, settings: Settings) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import torch
 
 from analysis.encoders.models import load_encoder
 from analysis.errors import InputError
-from analysis.scale.loop import Engine, Settings, score_shard
+from analysis.scale.loop import Settings, score_shard
 from analysis.texts.corpora import Corpus
 
 THREADS = 4  # of an actor without a GPU
@@ -36,42 +36,34 @@ def on_cluster(
     output: Path,
     model: tuple[str, str, str],
     settings: Settings,
-    budget: int = 2048,
-    actors_per_gpu: int = 1,
-) -> Engine:
-    """The engine that gives shards to the actors of a cluster.
+    budget: int,
+    actors_per_gpu: int,
+    shards: Sequence[int],
+) -> Iterator[int]:
+    """Writes the shards on a cluster; yields the number of sequences of each.
 
     `model` holds the arguments of `load_encoder`: name, device, precision. The cluster is that of this process, else
-    that of RAY_ADDRESS, else one that ends with the run. The engine raises InputError as `score_shard` does, whichever
-    process meets the error; finished shards stay.
+    that of RAY_ADDRESS, else one that ends with the run. Raises InputError as `score_shard` does, whichever process
+    meets the error; finished shards stay.
     """
-    if model[1].startswith("cuda:"):
-        raise InputError(f"device is {model[1]}: give cuda, since every actor has a GPU of its own")
-    if actors_per_gpu < 1:
-        raise InputError(f"actors per GPU is {actors_per_gpu}: give 1 or more")
-
-    def engine(shards: Sequence[int]) -> Iterator[int]:
-        arguments = (os.getcwd(), corpus, output, model, settings, budget)
-        try:
-            with cluster() as nodes:
-                actors = _actors(nodes, model[1], actors_per_gpu)
-                rows = ray.data.from_items(
-                    [{"shard": shard} for shard in shards], override_num_blocks=len(shards)
-                )
-                scored = rows.map(Shards, fn_constructor_args=arguments, max_task_retries=RETRIES, **actors)
-                for row in scored.iter_rows():
-                    if row["error"]:
-                        raise InputError(row["error"])
-                    yield row["sequences"]
-        except ray.exceptions.RayTaskError:  # a fault of this code
-            raise
-        except ray.exceptions.RayError as error:  # no node is left, a node lacks this package, or workers die
-            raise InputError(
-                f"Ray ended the run, see its logs: {_first_line(error)}: if workers die, give them more memory, "
-                "smaller shards, or a smaller --budget"
-            ) from error
-
-    return engine
+    arguments = (os.getcwd(), corpus, output, model, settings, budget)
+    try:
+        with cluster() as nodes:
+            actors = _actors(nodes, model[1], actors_per_gpu)
+            items = [{"shard": shard} for shard in shards]
+            rows = ray.data.from_items(items, override_num_blocks=len(items))
+            scored = rows.map(Shards, fn_constructor_args=arguments, max_task_retries=RETRIES, **actors)
+            for row in scored.iter_rows():
+                if row["error"]:
+                    raise InputError(row["error"])
+                yield row["sequences"]
+    except ray.exceptions.RayTaskError:  # a fault of this code
+        raise
+    except ray.exceptions.RayError as error:  # no node is left, a node lacks this package, or workers die
+        raise InputError(
+            f"Ray ended the run, see its logs: {_first_line(error)}: if workers die, give them more memory, "
+            "smaller shards, or a smaller --budget"
+        ) from error
 
 
 class Shards:
@@ -100,15 +92,11 @@ def _actors(nodes: Sequence[Mapping[str, float]], device: str, actors_per_gpu: i
     if not numbers:
         raise InputError(f"the cluster has no node with a {kind}: start Ray on one, or give another --device")
     if kind == "GPU":
-        size = int(sum(numbers) * actors_per_gpu)
-        return {
-            "compute": ray.data.ActorPoolStrategy(size=size),
-            "num_cpus": 0,
-            "num_gpus": 1 / actors_per_gpu,
-        }
-    cpus = min(THREADS, *numbers)
-    size = sum(int(number // cpus) for number in numbers)
-    return {"compute": ray.data.ActorPoolStrategy(size=size), "num_cpus": cpus}
+        size, shares = int(sum(numbers) * actors_per_gpu), {"num_cpus": 0, "num_gpus": 1 / actors_per_gpu}
+    else:
+        cpus = min(THREADS, *numbers)
+        size, shares = sum(int(number // cpus) for number in numbers), {"num_cpus": cpus}
+    return {"compute": ray.data.ActorPoolStrategy(size=size), **shares}
 
 
 @contextmanager

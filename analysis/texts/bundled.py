@@ -16,7 +16,6 @@ from analysis.errors import InputError
 from analysis.texts.examples import Example, Relation, Tag, sample
 
 FOLDER = files("analysis.texts") / "data"
-SPLITS = ("train", "dev", "test")
 ARGUMENT_COLUMNS = (
     "#id", "warrant0", "warrant1", "correctLabelW0orW1", "reason", "claim", "debateTitle", "debateInfo",
     "negatedClaim",
@@ -100,6 +99,4 @@ def _rows(name: str, split: str) -> list[dict[str, Any]]:
 
 @cache
 def _text(name: str, split: str, suffix: str) -> str:
-    if split not in SPLITS:
-        raise InputError(f"split {split!r} is unknown: choose one of {', '.join(SPLITS)}")
     return lzma.decompress((FOLDER / f"{name}-{split}.{suffix}.xz").read_bytes()).decode()

@@ -125,9 +125,8 @@ def _table_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[
                     yield number, row
                     number += 1
     except (pyarrow.lib.ArrowException, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{path} is no Parquet file, or damaged after row {number}: write it again"
-        ) from error
+        reason = f"is no Parquet file, or damaged after row {number}"
+        raise InputError(f"{path} {reason}: write it again") from error
 
 
 def _decoded(
@@ -139,15 +138,11 @@ def _decoded(
     if kind == GOLD:
         sentence = read_sentence(row, place)
         return [sentence.text], tuple(sentence.parse.relations())
-    fields = _json_object(row, place) if kind == OBJECTS else row
-    return [fields.get(column) for column in columns], None
-
-
-def _json_object(line: str, place: str) -> dict[str, Any]:
-    try:
-        fields = json.loads(line)
-    except ValueError:
-        raise InputError(f"{place}: not JSON, or cut short: give one object a line") from None
-    if not isinstance(fields, dict):
-        raise InputError(f"{place}: not a JSON object: give one object a line")
-    return fields
+    if kind == OBJECTS:
+        try:
+            row = json.loads(row)
+        except ValueError:
+            raise InputError(f"{place}: not JSON, or cut short: give one object a line") from None
+        if not isinstance(row, dict):
+            raise InputError(f"{place}: not a JSON object: give one object a line")
+    return [row.get(column) for column in columns], None

@@ -23,7 +23,7 @@ from analysis.files import expand, read_text, suffix
 from analysis.texts.bundled import bundled_documents, documents_of
 from analysis.texts.examples import Example
 from analysis.texts.glue import hub_faults
-from analysis.texts.treebank import CONLLU, Sentence, paragraphs, read_sentences, sentences_of
+from analysis.texts.treebank import CONLLU, Sentence, paragraphs, read_sentences
 
 if TYPE_CHECKING:  # importing it takes seconds and imports torch
     from transformers import PreTrainedTokenizerBase
@@ -91,7 +91,7 @@ def documents(source: str | Path, n: int | None, seed: int, unit: str = "paragra
     if source == "bundled":
         path = Path("bundled documents")
         text = bundled_documents(n and min(n, len(documents_of("dev"))), "dev", seed)
-        return conllu_documents(sentences_of(text, path), path, unit)
+        return conllu_documents(read_sentences(path, text), path, unit)
     if source == "hub":
         if n is None:
             raise InputError("n is null: give the number of passages to take from Wikipedia")

@@ -64,7 +64,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def extract_shard(corpus: Corpus, output: Path, encoder: Encoder, settings: Settings, shard: int) -> Path:
     """The file of one shard."""
-    extract_shards(corpus, output, encoder, settings, [shard], progress=False)
+    extract_shards(corpus, output, encoder, settings, [shard])
     return shard_path(output, shard, settings.shards)
 
 
@@ -115,7 +115,7 @@ def test_merging_names_missing_damaged_and_foreign_shards(tiny, pairs: Corpus, t
     output = tmp_path / "o"
     path = extract_shard(pairs, output, tiny, Settings(SHARDS), 1)
     assert "shard-00000-of-00003.nc, shard-00002-of-00003.nc" in error_of(merge_shards, output)
-    extract_shards(pairs, output, tiny, Settings(SHARDS), range(SHARDS), progress=False)
+    extract_shards(pairs, output, tiny, Settings(SHARDS), range(SHARDS))
     foreign = extract_shard(pairs, tmp_path / "other", tiny, Settings(SHARDS, max_tokens=16), 1)
     content = path.read_bytes()
     shutil.copy(foreign, path)
