@@ -68,7 +68,7 @@ def read_chains(files: Sequence[str | Path]) -> Chains:
         for name, words in trees.words.groupby("document", sort=False):
             words = words.reset_index(drop=True)
             spans = [*_spans(words, f"{path}, document {name!r}")]
-            documents.append(_document(str(name), words, spans))
+            documents.append(_document(name, words, spans))
             left_out["duplicate mentions"] += len(spans) - len(documents[-1].mentions)
     return Chains(documents, dict(left_out))
 
