@@ -92,7 +92,7 @@ def _run(options: argparse.Namespace) -> None:
         if options.actors_per_gpu < 1:
             raise InputError(f"actors per GPU is {options.actors_per_gpu}: give 1 or more")
         model = options.encoder, device, options.precision
-        engine = partial(on_cluster, corpus, output, model, settings, options.budget, options.actors_per_gpu)
+        engine = partial(on_cluster, model, options.actors_per_gpu)
         device = "cpu"  # this computer may have no GPU
     encoder = load_encoder(options.encoder, device, options.precision)
     numbers = [first] if options.shard else range(shards)

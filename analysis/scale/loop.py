@@ -27,7 +27,10 @@ from analysis.texts.syntax import UNIVERSAL, parse
 BANK = "bank"
 CHUNK = 256  # sequences that are in memory together
 PROVENANCE = "provenance"  # the variable of a shard's file that holds it, as JSON
-Engine = Callable[[Sequence[int]], Iterable[int]]
+Score = Callable[
+    [Encoder, int], Iterable[int]
+]  # writes a shard; yields how many sequences it has scored since
+Engine = Callable[[Score, Sequence[int]], Iterable[int]]
 
 
 @dataclass(frozen=True)
@@ -62,9 +65,9 @@ def extract_shards(
 ) -> Path:
     """Writes those of the shards (0-based) that are not there yet; returns the output folder.
 
-    All rows are read before the first is scored, so that a bad row costs little time. `engine` gets the numbers of the
-    shards, writes them with `score_shard`, and yields how many sequences it has scored since; the default is this
-    process. Raises InputError for bad input, a shard out of range, an output folder of another run and a full disk.
+    All rows are read before the first is scored, so that a bad row costs little time. `engine` writes the shards in
+    other processes and yields what `score_shard` does. Raises InputError for bad input, a shard out of range, an output
+    folder of another run and a full disk.
     """
     run = identity(corpus, encoder, settings)
     if (output / "run.json").exists():
@@ -72,16 +75,16 @@ def extract_shards(
     missing = [shard for shard in shards if not shard_path(output, shard, settings.shards).exists()]
     total = sum(1 for shard in missing for _ in corpus.examples(shard, settings.shards))
     write_text(output / "run.json", json.dumps(run, indent=1) + "\n")
-    score = partial(score_shard, corpus, output, encoder, settings, budget)
-    counts = engine(missing) if engine and missing else chain.from_iterable(map(score, missing))
+    score = partial(score_shard, corpus, output, settings, budget)
+    here = chain.from_iterable(score(encoder, shard) for shard in missing)
     with tqdm(total=total, desc="attention", unit="sequence") as bar:
-        for count in counts:
+        for count in engine(score, missing) if engine and missing else here:
             bar.update(count)
     return output
 
 
 def score_shard(
-    corpus: Corpus, output: Path, encoder: Encoder, settings: Settings, budget: int, shard: int
+    corpus: Corpus, output: Path, settings: Settings, budget: int, encoder: Encoder, shard: int
 ) -> Iterator[int]:
     """Writes the moments of one shard, whole or not at all; yields the number of sequences of each part it scores."""
     run = identity(corpus, encoder, settings)

@@ -9,16 +9,15 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from analysis.encoders.models import load_encoder
 from analysis.errors import InputError
-from analysis.scale.loop import Settings, score_shard
-from analysis.texts.corpora import Corpus
+from analysis.scale.loop import Score
 
+Model = tuple[str, str, str]  # the arguments of `load_encoder`: name, device, precision
 THREADS = 4  # of an actor without a GPU
 RETRIES = 3  # of a shard whose worker dies; after them the run ends
 os.environ.setdefault("RAY_task_oom_retries", str(RETRIES))  # for lack of memory; Ray's default has no limit
@@ -31,27 +30,18 @@ except ImportError as error:
     raise InputError("--engine ray needs Ray: pip install .[ray], or leave the engine out") from error
 
 
-def on_cluster(
-    corpus: Corpus,
-    output: Path,
-    model: tuple[str, str, str],
-    settings: Settings,
-    budget: int,
-    actors_per_gpu: int,
-    shards: Sequence[int],
-) -> Iterator[int]:
+def on_cluster(model: Model, actors_per_gpu: int, score: Score, shards: Sequence[int]) -> Iterator[int]:
     """Writes the shards on a cluster; yields the number of sequences of each.
 
-    `model` holds the arguments of `load_encoder`: name, device, precision. The cluster is that of this process, else
-    that of RAY_ADDRESS, else one that ends with the run. Raises InputError as `score_shard` does, whichever process
-    meets the error; finished shards stay.
+    The cluster is that of this process, else that of RAY_ADDRESS, else one that ends with the run. Raises InputError as
+    `score` does, whichever process meets the error; finished shards stay.
     """
-    arguments = (os.getcwd(), corpus, output, model, settings, budget)
     try:
         with cluster() as nodes:
             actors = _actors(nodes, model[1], actors_per_gpu)
             items = [{"shard": shard} for shard in shards]
             rows = ray.data.from_items(items, override_num_blocks=len(items))
+            arguments = os.getcwd(), model, score
             scored = rows.map(Shards, fn_constructor_args=arguments, max_task_retries=RETRIES, **actors)
             for row in scored.iter_rows():
                 if row["error"]:
@@ -69,13 +59,11 @@ def on_cluster(
 class Shards:
     """An actor: it loads the encoder once and scores the shards that Ray gives it."""
 
-    def __init__(
-        self, folder: str, corpus: Corpus, output: Path, model: tuple, settings: Settings, budget: int
-    ):
+    def __init__(self, folder: str, model: Model, score: Score):
         os.chdir(folder)
         if model[1] == "cpu":
             torch.set_num_threads(min(THREADS, os.cpu_count() or 1))
-        self.score = partial(score_shard, corpus, output, load_encoder(*model), settings, budget)
+        self.score = partial(score, load_encoder(*model))
 
     def __call__(self, row: Mapping[str, int]) -> dict[str, Any]:
         """Writes one shard; returns the number of its sequences and the line of an InputError."""
