@@ -20,16 +20,13 @@ from analysis.scores.extraction import extract
 from analysis.scores.sieves import resolve
 from analysis.statistics.moments import merge, moments, moments_table
 from analysis.statistics.roles import PUBLISHED_ROLES
-from analysis.statistics.significance import Rule
 from analysis.texts.corpora import Corpus, chunks
 from analysis.texts.syntax import UNIVERSAL, parse
 
 BANK = "bank"
 CHUNK = 256  # sequences that are in memory together
 PROVENANCE = "provenance"  # the variable of a shard's file that holds it, as JSON
-Score = Callable[
-    [Encoder, int], Iterable[int]
-]  # writes a shard; yields how many sequences it has scored since
+Score = Callable[[Encoder, int], Iterable[int]]  # `score_shard` for a run
 Engine = Callable[[Score, Sequence[int]], Iterable[int]]
 
 
@@ -66,8 +63,8 @@ def extract_shards(
     """Writes those of the shards (0-based) that are not there yet; returns the output folder.
 
     All rows are read before the first is scored, so that a bad row costs little time. `engine` writes the shards in
-    other processes and yields what `score_shard` does. Raises InputError for bad input, a shard out of range, an output
-    folder of another run and a full disk.
+    other processes and yields numbers of sequences, as `score_shard` does. Raises InputError for bad input, a shard out
+    of range, an output folder of another run and a full disk.
     """
     run = identity(corpus, encoder, settings)
     if (output / "run.json").exists():
@@ -102,7 +99,7 @@ def score_shard(
         temporary.write_bytes(total.assign({PROVENANCE: json.dumps(provenance)}).to_netcdf(engine="h5netcdf"))
 
 
-def merge_shards(output: Path, tau: float | int = 3.0) -> Path:
+def merge_shards(output: Path) -> Path:
     """Writes the role table of all shards (see `moments_table`) as OUTPUT/roles.csv; returns its path.
 
     Raises InputError naming the shards that are missing, damaged, or of another run.
@@ -112,7 +109,7 @@ def merge_shards(output: Path, tau: float | int = 3.0) -> Path:
     missing = [path.name for path in paths if not path.exists()]
     if missing:
         raise InputError(f"{output} lacks {', '.join(missing)}: run these shards first")
-    table = moments_table(reduce(merge, (read_shard(path, run) for path in paths)), Rule(tau))
+    table = moments_table(reduce(merge, (read_shard(path, run) for path in paths)))
     write_text(output / "roles.csv", table.to_csv(index=False, lineterminator="\n"))
     return output / "roles.csv"
 
