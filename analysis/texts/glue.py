@@ -12,7 +12,7 @@ from analysis.errors import InputError
 from analysis.files import expand, read_text
 from analysis.texts.bundled import toy_examples
 from analysis.texts.examples import Example, sample
-from analysis.texts.tasks import TOY_TASKS, Task, check_source, task_named
+from analysis.texts.tasks import Task, check_source, task_named
 
 HUB_DATASET = "nyu-mll/glue"
 HUB_TIMEOUT = 10.0  # seconds
@@ -37,7 +37,7 @@ def load_examples(
     if seed < 0:
         raise InputError(f"seed = {seed}: give a seed of at least 0")
     check_source(task, source)
-    if task.name in TOY_TASKS:
+    if task.like:
         return toy_examples(task.name, n, seed, split)
     rows = _hub_rows(task, split) if source == "hub" else _folder_rows(task, expand(source), split)
     examples = []

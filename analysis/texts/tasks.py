@@ -16,9 +16,9 @@ SENTENCES = ("sentence1", "sentence2")
 
 
 class Split(NamedTuple):
-    """The names of a split."""
+    """The names of a split: that of its GLUE file without `.tsv`, and that on the Hub."""
 
-    file: str  # of GLUE, without `.tsv`
+    file: str
     hub: str
 
 
@@ -48,6 +48,7 @@ class Task:
     splits: Mapping[str, Split] = field(default_factory=lambda: SPLITS)
     header: tuple[str, ...] = ()  # of train and dev files that have no header line
     match: str = ""  # the label of a pair whose texts match
+    like: str = ""  # the task of GLUE that a toy task imitates
 
     @property
     def config(self) -> str:
@@ -93,7 +94,7 @@ _TASKS = (
 )  # fmt: skip
 GLUE_TASKS = {task.name: task for task in _TASKS}
 TOY_TASKS = {
-    f"toy-{name}": replace(GLUE_TASKS[name], name=f"toy-{name}", folder="")
+    f"toy-{name}": replace(GLUE_TASKS[name], name=f"toy-{name}", folder="", like=name)
     for name in ("mrpc", "qqp", "sst-2", "qnli")
 }
 TASKS = GLUE_TASKS | TOY_TASKS
@@ -110,7 +111,7 @@ def task_named(task: str | Task) -> Task:
 
 def original(name: str) -> str:
     """The task of GLUE that a toy task imitates; any other name stays the same."""
-    return name.removeprefix("toy-")
+    return TOY_TASKS[name].like if name in TOY_TASKS else name
 
 
 def toy(name: str) -> str:
@@ -128,13 +129,13 @@ def check_source(task: Task, source: str | Path | None) -> None:
             "source 'bundled' is now part of the task's name: leave source out, and choose one of "
             f"{', '.join(TOY_TASKS)}"
         )
-    is_toy, name = task.name in TOY_TASKS, original(task.name)
-    if is_toy and source is not None:
+    if task.like and source is not None:
         raise InputError(
-            f"task {task.name!r} is made up and has no source: leave source out, or name {name} to read {source}"
+            f"task {task.name!r} is made up and has no source: leave source out, or name {task.like} to read {source}"
         )
-    if not is_toy and source is None:
-        remedy = f", or name toy-{name}, which needs none" if f"toy-{name}" in TOY_TASKS else ""
+    if not task.like and source is None:
+        toy_name = f"toy-{task.name}"
+        remedy = f", or name {toy_name}, which needs none" if toy_name in TOY_TASKS else ""
         raise InputError(f"task {task.name!r} needs a source: give hub or a folder of GLUE files{remedy}")
 
 
