@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Int
 from tokenizers import Encoding
+from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from analysis.errors import InputError
@@ -226,6 +227,20 @@ def batches(sequences: Sequence[Pieces], budget: int = 2048, most: int = 32) -> 
         batch.append(index)
     if batch:
         yield batch
+
+
+def stream(
+    sequences: Sequence[Pieces], budget: int, description: str, progress: bool = True
+) -> Iterator[tuple[list[int], list, bool]]:
+    """Batches as in `batches`, with a bar: their indices, their sequences, and whether to check the attention.
+
+    The first batch and the last are checked, since the shortest sequences may need no padding.
+    """
+    plan = list(batches(sequences, budget))
+    with tqdm(total=len(sequences), desc=description, unit="sequence", disable=not progress) as bar:
+        for number, indices in enumerate(plan):
+            yield indices, [sequences[index] for index in indices], number in (0, len(plan) - 1)
+            bar.update(len(indices))
 
 
 class Pairs(Sequence):
