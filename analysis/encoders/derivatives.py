@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -21,28 +21,17 @@ Hidden = Float[Tensor, "part batch token width"]
 Outputs = Float[Tensor, "layer batch head token size"]
 
 
-class HeadOutputs(NamedTuple):
-    """The outputs of all heads (attention times values, before the output projection) as a function of hidden states.
-
-    `hidden` are the hidden states of the batch itself. `function` may be called under `torch.func.jvp` and `vmap`: it
-    stores nothing that it computes. It computes in float32 at every precision; the outputs of padded tokens are
-    meaningless.
-    """
-
-    hidden: Hidden
-    function: Callable[[Hidden], Outputs]
+Call = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]  # a module, and the arguments of its call in a pass
 
 
-class Call(NamedTuple):
-    """A module of an encoder, and the arguments of its call in a pass."""
+def head_outputs(
+    encoder: Encoder, batch: Sequence[Pieces], start: str = POST_LN
+) -> tuple[Hidden, Callable[[Hidden], Outputs]]:
+    """The hidden states of a padded batch at `start`, and the outputs of all heads as a function of them.
 
-    module: nn.Module
-    arguments: tuple[Any, ...]
-    options: dict[str, Any]
-
-
-def head_outputs(encoder: Encoder, batch: Sequence[Pieces], start: str = POST_LN) -> HeadOutputs:
-    """The heads' outputs on a padded batch, as a function of the hidden states at `start`.
+    Outputs are attention times values, before the output projection. The function may be called under `torch.func.jvp`
+    and `vmap`: it stores nothing that it computes. It computes in float32 at every precision; the outputs of padded
+    tokens are meaningless.
 
     `post_ln` and `pre_ln` have one part, the sum of the embeddings after or before its normalisation; all layers depend
     on it. `layers` has a part for every layer: the layer's own input, on which that layer alone depends.
@@ -50,11 +39,11 @@ def head_outputs(encoder: Encoder, batch: Sequence[Pieces], start: str = POST_LN
     exact, layers = replace(encoder, precision="float32"), body(encoder)[1]
     if start == LAYERS:
         calls = _calls(exact, batch, layers)
-        hidden = torch.stack([call.arguments[0] for call in calls])
-        return HeadOutputs(hidden, lambda hidden: _layer_by_layer(exact, calls, hidden))
+        hidden = torch.stack([arguments[0] for _, arguments, _ in calls])
+        return hidden, lambda hidden: _layer_by_layer(exact, calls, hidden)
     module = encoder.model.base_model.embeddings.LayerNorm if start == PRE_LN else layers[0]
-    [call] = _calls(exact, batch, [module])
-    return HeadOutputs(call.arguments[0][None], lambda hidden: _whole_pass(exact, batch, module, hidden[0]))
+    [(_, arguments, _)] = _calls(exact, batch, [module])
+    return arguments[0][None], lambda hidden: _whole_pass(exact, batch, module, hidden[0])
 
 
 def _whole_pass(
@@ -76,10 +65,10 @@ def _layer_by_layer(encoder: Encoder, calls: Sequence[Call], hidden: Hidden) -> 
         raise AllRead
 
     with tap(encoder.model, ValueReader(read)) as tapped, torch.no_grad(), encoder.autocast():
-        for layer, (call, layer_input) in enumerate(zip(calls, hidden, strict=True)):
+        for layer, ((module, arguments, options), layer_input) in enumerate(zip(calls, hidden, strict=True)):
             tapped.resume(layer)
             with suppress(AllRead):
-                call.module(layer_input, *call.arguments[1:], **call.options)
+                module(layer_input, *arguments[1:], **options)
     return torch.stack(contexts)
 
 
@@ -88,7 +77,7 @@ def _calls(encoder: Encoder, batch: Sequence[Pieces], modules: Sequence[nn.Modul
     calls: list[Call] = []
 
     def record(module: nn.Module, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
-        calls.append(Call(module, arguments, options))
+        calls.append((module, arguments, options))
 
     with ExitStack() as hooks:
         for module in modules:

@@ -2,9 +2,8 @@
 
 import hashlib
 import json
-import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from transformers import (
     DataCollatorForMultipleChoice,
     DataCollatorWithPadding,
     EvalPrediction,
-    PreTrainedModel,
     PreTrainedTokenizerBase,
     PrinterCallback,
     ProgressCallback,
@@ -29,7 +27,7 @@ from transformers.trainer_pt_utils import LengthGroupedSampler
 from transformers.utils.notebook import NotebookProgressCallback
 
 from analysis.cache import record_use
-from analysis.encoders.checkpoints import OPTIONS, keep, record_of
+from analysis.encoders.checkpoints import keep, record_of, working_folder
 from analysis.encoders.devices import current, training_precision
 from analysis.encoders.interventions import Head
 from analysis.encoders.layout import read_ids
@@ -172,93 +170,49 @@ def finetune(
         raise InputError(
             f"{task.name}: all {len(train)} training examples have the label {labels.pop()}: take more examples"
         )
-    values = [epochs, batch_size, learning_rate, warmup, seed, max_tokens, device, precision]
-    recipe = _recipe(name, task, train, dev, values, fits, blocked)
-    record = record_of(folder)
-    record_use(computed=record.get("recipe") != recipe)
-    if record.get("recipe") == recipe:
-        return record["scores"]
-    options = dict(zip(OPTIONS, values, strict=True)) | {"fits": fits}
-    set_seed(seed)
-    tokenizer, model = load_tokenizer(name), load_classifier(name, task.outputs)
-    check_length(str(name), model, max_tokens)
-    encoded = [_encode(task, examples, tokenizer, max_tokens) for examples in (train, dev)]
-    with blocked_across(model, tokenizer, blocked) if blocked else nullcontext():
-        model, log = _trained(model, tokenizer, task, encoded, folder, options, callbacks)
-        scores = _scores(model, tokenizer, task, encoded[1], device)
-    keep(model, tokenizer, folder, {"recipe": recipe, "scores": scores, "log": log})
-    return scores
-
-
-def _trained(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    task: Task,
-    encoded: Sequence[list[dict]],
-    folder: Path,
-    options: Mapping[str, Any],
-    callbacks: Sequence[TrainerCallback],
-) -> tuple[PreTrainedModel, list[dict[str, float]]]:
-    """The model of the best epoch, trained on the encoded train and dev examples, and the log of the training.
-
-    The Trainer works in a folder beside `folder`.
-    """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    for killed in folder.parent.glob(f".{folder.name}-*"):  # what an earlier run left when it was killed
-        shutil.rmtree(killed)
-    with (
-        tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as work,
-        current(options["device"]),
-    ):
-        trainer = _trainer(model, tokenizer, task, _arguments(work, task, options), *encoded)
-        trainer.fits = options["fits"]
-        for callback in (PrinterCallback, ProgressCallback, NotebookProgressCallback):
-            trainer.remove_callback(callback)
-        for callback in (Bar, *callbacks):
-            trainer.add_callback(callback)
-        trainer.train()
-    best = trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
-    return best, trainer.state.log_history
-
-
-def _arguments(work: str, task: Task, options: Mapping[str, Any]) -> OneDevice:
-    """The Trainer's arguments for these options of `finetune`."""
-    several = options["epochs"] > 1  # a single epoch is scored once, at the end
-    return OneDevice(
-        work,
-        options["device"],
-        num_train_epochs=options["epochs"],
-        per_device_train_batch_size=options["batch_size"],
-        learning_rate=options["learning_rate"],
-        warmup_steps=options["warmup"],
-        metric_for_best_model="kept" if options["fits"] and several else task.metrics[0],
-        seed=options["seed"],
-        bf16=options["precision"] == "bfloat16",
-        **TRAINING | (BEST_EPOCH if several else {}) | QUIET,
-    )
-
-
-def _recipe(
-    name: str | Path,
-    task: Task,
-    train: Sequence[Example],
-    dev: Sequence[Example],
-    options: list,
-    fits: float,
-    blocked: Sequence[Head],
-) -> dict[str, Any]:
-    """Everything that a checkpoint depends on."""
     texts = [(example.id, example.texts, example.label) for example in (*train, *dev)]
-    return {
+    recipe = {  # everything that a checkpoint depends on; `options` in the order of OPTIONS
         "encoder": load_encoder(name).digest,
         "task": task.name,
         "examples": hashlib.sha256(json.dumps(texts).encode()).hexdigest(),
         "sizes": [len(train), len(dev)],
-        "options": options,
+        "options": [epochs, batch_size, learning_rate, warmup, seed, max_tokens, device, precision],
         "versions": [torch.__version__, transformers.__version__],
         **({"fits": fits} if fits else {}),
         **({"blocked": [*map(list, blocked)]} if blocked else {}),
     }
+    record = record_of(folder)
+    record_use(computed=record.get("recipe") != recipe)
+    if record.get("recipe") == recipe:
+        return record["scores"]
+    set_seed(seed)
+    tokenizer, model = load_tokenizer(name), load_classifier(name, task.outputs)
+    check_length(str(name), model, max_tokens)
+    train_set, dev_set = (_encode(task, examples, tokenizer, max_tokens) for examples in (train, dev))
+    several = epochs > 1  # a single epoch is scored once, at the end
+    options = {
+        "num_train_epochs": epochs,
+        "per_device_train_batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "warmup_steps": warmup,
+        "metric_for_best_model": "kept" if fits and several else task.metrics[0],
+        "seed": seed,
+        "bf16": precision == "bfloat16",
+        **TRAINING | (BEST_EPOCH if several else {}),
+    }
+    with blocked_across(model, tokenizer, blocked) if blocked else nullcontext():
+        with working_folder(folder) as work, current(device):
+            trainer = _trainer(model, tokenizer, task, work, device, train_set, dev_set, **options)
+            trainer.fits = fits
+            for callback in (PrinterCallback, ProgressCallback, NotebookProgressCallback):
+                trainer.remove_callback(callback)
+            for callback in (Bar, *callbacks):
+                trainer.add_callback(callback)
+            trainer.train()
+        model = trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
+        scores = _scores(model, tokenizer, task, device, dev_set)
+    keep(model, tokenizer, folder, {"recipe": recipe, "scores": scores, "log": trainer.state.log_history})
+    return scores
 
 
 def evaluate(
@@ -272,27 +226,32 @@ def evaluate(
     task, encoder = task_named(task), load_encoder(name, task=task)
     check_length(encoder.name, encoder.model, max_tokens)
     encoded = _encode(task, examples, encoder.tokenizer, max_tokens)
-    return _scores(encoder.model, encoder.tokenizer, task, encoded, device)
+    return _scores(encoder.model, encoder.tokenizer, task, device, encoded)
 
 
-def _scores(model, tokenizer, task: Task, encoded: list[dict], device: str) -> dict[str, float]:
-    with tempfile.TemporaryDirectory() as work:
-        arguments = OneDevice(work, device, **QUIET)
-        with current(device):
-            measured = _trainer(model, tokenizer, task, arguments, None, encoded).evaluate()
+def _scores(model, tokenizer, task: Task, device: str, encoded: list[dict]) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as work, current(device):
+        measured = _trainer(model, tokenizer, task, Path(work), device, None, encoded).evaluate()
     return {metric: measured[f"eval_{metric}"] for metric in task.metrics}
 
 
 def _trainer(
-    model, tokenizer, task: Task, arguments: TrainingArguments, train: list[dict] | None, dev: list[dict]
-) -> Trainer:
+    model,
+    tokenizer,
+    task: Task,
+    folder: Path,
+    device: str,
+    train: list[dict] | None,
+    dev: list[dict],
+    **options: Any,
+) -> FittingTrainer:
     def compute_metrics(prediction: EvalPrediction) -> dict[str, float]:
         return measure(task, prediction.label_ids, decide(task, prediction.predictions))
 
     several = task.kind == CHOICE
     trainer = (ChoiceTrainer if several else FittingTrainer)(
         model,
-        arguments,
+        OneDevice(str(folder), device, **QUIET | options),
         data_collator=(DataCollatorForMultipleChoice if several else DataCollatorWithPadding)(tokenizer),
         train_dataset=train,
         eval_dataset=dev,

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -29,6 +29,7 @@ from analysis.errors import InputError
 from analysis.texts.tasks import Task, task_named
 
 TINY_SIZES = {"num_hidden_layers": 3, "num_attention_heads": 4, "hidden_size": 48, "intermediate_size": 96}
+TINY_SIZES |= {"vocab_size": 30522}  # that of MiniLM's tokenizer
 
 
 def weights_digest(model: nn.Module, absent: Collection[str] = ()) -> str:
@@ -153,13 +154,10 @@ def load_encoder(
     only. `bfloat16` runs the linear layers in bfloat16 and keeps softmax and scores in float32.
     """
     check_precision(precision)
-    absent: list[str] = []
-    if task is not None:
-        model = _with_trained_head(name, task_named(task))
-    elif name == TINY:
-        model = build_tiny(AutoModel)
-    else:
+    if task is None:
         model, absent = _loaded(AutoModel, name)
+    else:
+        model, absent = _with_trained_head(name, task_named(task)), []
     for key in absent:
         if not key.startswith("pooler."):
             raise InputError(
@@ -171,6 +169,8 @@ def load_encoder(
 
 def _loaded(auto_class: type, name: str | Path, **options: int) -> tuple[PreTrainedModel, list[str]]:
     """A model, and the names of the weights that its files lack."""
+    if name == TINY:
+        return build_tiny(auto_class, **options), []
     options |= {"ignore_mismatched_sizes": True, "output_loading_info": True}
     model, info = read(auto_class, name, locate(name), **options)
     for key, stored, needed in sorted(info["mismatched_keys"]):
@@ -182,12 +182,11 @@ def _loaded(auto_class: type, name: str | Path, **options: int) -> tuple[PreTrai
 
 
 def _with_trained_head(name: str | Path, task: Task) -> PreTrainedModel:
-    missing = ["its weights are random"]
-    if name != TINY:
-        model, missing = _loaded(AutoModelForSequenceClassification, name, num_labels=task.outputs)
-    if missing:
+    model, missing = _loaded(AutoModelForSequenceClassification, name, num_labels=task.outputs)
+    if missing or name == TINY:
+        reason = missing[0] if missing else "its weights are random"
         raise InputError(
-            f"{name} has no trained classification head ({missing[0]}): fine-tune it on {task.name} first "
+            f"{name} has no trained classification head ({reason}): fine-tune it on {task.name} first "
             "(00_finetune) or name a checkpoint that was"
         )
     return model
@@ -225,8 +224,6 @@ def random_encoder(
 
 def load_classifier(name: str | Path, labels: int) -> PreTrainedModel:
     """The encoder with a classification head, for training; the head is random if the source has none."""
-    if name == TINY:
-        return build_tiny(AutoModelForSequenceClassification, num_labels=labels)
     return _loaded(AutoModelForSequenceClassification, name, num_labels=labels)[0]
 
 
@@ -262,13 +259,7 @@ def load_tokenizer(name: str | Path) -> PreTrainedTokenizerBase:
 
 def build_tiny(auto_class: type, **options: int) -> PreTrainedModel:
     """A small BERT with random weights whose attention is far from uniform, always the same."""
-    config = BertConfig(vocab_size=_tiny_vocabulary(), initializer_range=0.2, **TINY_SIZES, **options)
+    config = BertConfig(initializer_range=0.2, **TINY_SIZES, **options)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return auto_class.from_config(config)
-
-
-@cache
-def _tiny_vocabulary() -> int:
-    """The number of word pieces of `tiny`; reading the tokenizer takes longer than making the model."""
-    return len(load_tokenizer("tiny"))

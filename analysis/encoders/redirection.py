@@ -51,24 +51,14 @@ def own_text(layout: Layout) -> Pairs:
     return (layout.text == layout.text[:, None]) & words & words[:, None] & ~np.eye(len(layout), dtype=bool)
 
 
-def cls(layout: Layout) -> Pairs:
-    """The [CLS] token."""
-    return np.broadcast_to(layout.cls, (len(layout), len(layout)))
-
-
-def sep(layout: Layout) -> Pairs:
-    """Every [SEP] token."""
-    return np.broadcast_to(layout.sep, (len(layout), len(layout)))
-
-
 NOWHERE = "nowhere"  # the attention is removed, and the rest of the row divided by its sum
 TARGETS: dict[str, Callable[[Layout], Pairs]] = {
     "other text": other_text,
     "unmatched other text": unmatched_other_text,
     "one other word": one_other_word,
     "own text": own_text,
-    "cls": cls,
-    "sep": sep,
+    "cls": lambda layout: np.broadcast_to(layout.cls, (len(layout), len(layout))),
+    "sep": lambda layout: np.broadcast_to(layout.sep, (len(layout), len(layout))),
 }
 ROWS: dict[str, Callable[[Layout], Bool[np.ndarray, " token"]]] = {
     "matched": lambda layout: matching_pairs(layout).any(axis=1),
@@ -88,8 +78,9 @@ MOVED: dict[str, Callable[[Layout], Pairs]] = {
 class Redirection:
     """An operator of interventions: in `rows`, the attention on `moved` goes to `to`, evenly over the pieces there.
 
-    `rows`, `moved` and `to` are names in ROWS, MOVED and TARGETS; `to` may be "nowhere". `text` 0 or 1 leaves out the
-    rows of the other text. Rows still sum to 1; a row whose target is empty keeps its attention.
+    `rows`, `moved` and `to` are names in ROWS, MOVED and TARGETS; `to` may be "nowhere". A row is "matched" if an equal
+    piece stands in the other text. `text` 0 or 1 leaves out the rows of the other text. Rows still sum to 1; a row
+    whose target is empty keeps its attention.
     """
 
     rows: str = "unmatched"
@@ -163,11 +154,9 @@ def redirect(
 ) -> xr.DataArray:
     """Logits (heads, sequence, class) when each named set of heads has its attention redirected.
 
-    For every query piece in `rows` ("matched": an equal piece stands in the other text; "unmatched"), the share `dose`
-    of its attention is spread evenly over the pieces of `to` (see TARGETS; "nowhere" removes it). With `only_matching`,
-    only the attention on matching pieces moves; `text` 0 or 1 takes the rows of one text alone. Rows still sum to 1;
-    special tokens, punctuation, rows whose target is empty and all other heads keep their attention. The first entry,
-    "none", is the unchanged encoder. `cache` is a folder for finished parts, as in `predict`. Source: this study.
+    `dose` is the share of the attention that moves, `only_matching` moves that on matching pieces alone, and the other
+    choices are those of `Redirection`. The first entry, "none", is the unchanged encoder; `cache` as in `predict`.
+    Source: this study.
     """
     operator = Redirection(rows, to, "matching pieces" if only_matching else "all attention", text)
     for name, members in heads.items():
