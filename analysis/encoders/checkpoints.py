@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.files import read_text, write_text
 
@@ -29,13 +29,11 @@ def working_folder(folder: Path) -> Iterator[Path]:
         yield Path(work)
 
 
-def keep(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path, record: dict[str, Any]
-) -> None:
+def keep(encoder: Encoder, folder: Path, record: dict[str, Any]) -> None:
     """Saves a checkpoint folder and the record of how it was made, whole or not at all; an earlier one is replaced."""
     with working_folder(folder) as work:
-        model.save_pretrained(work / folder.name)
-        tokenizer.save_pretrained(work / folder.name)
+        encoder.model.save_pretrained(work / folder.name)
+        encoder.tokenizer.save_pretrained(work / folder.name)
         write_text(work / folder.name / RECIPE, json.dumps(record, indent=1))
         if folder.exists():
             folder.rename(work / "earlier")

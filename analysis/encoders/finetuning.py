@@ -5,6 +5,7 @@ import json
 import tempfile
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from analysis.encoders.devices import current, training_precision
 from analysis.encoders.interventions import Head
 from analysis.encoders.layout import read_ids
 from analysis.encoders.measures import check_labels, decide, measure
-from analysis.encoders.models import check_length, load_classifier, load_encoder, load_tokenizer
+from analysis.encoders.models import Encoder, load_classifier, load_encoder, load_tokenizer
 from analysis.encoders.redirection import blocked_across
 from analysis.errors import InputError
 from analysis.texts.examples import Example, as_sequences
@@ -186,8 +187,9 @@ def finetune(
     if record.get("recipe") == recipe:
         return record["scores"]
     set_seed(seed)
-    tokenizer, model = load_tokenizer(name), load_classifier(name, task.outputs)
-    check_length(str(name), model, max_tokens)
+    tokenizer = load_tokenizer(name)
+    encoder = Encoder(str(name), load_classifier(name, task.outputs), tokenizer)
+    encoder.check_length(max_tokens)
     train_set, dev_set = (_encode(task, examples, tokenizer, max_tokens) for examples in (train, dev))
     several = epochs > 1  # a single epoch is scored once, at the end
     options = {
@@ -200,9 +202,9 @@ def finetune(
         "bf16": precision == "bfloat16",
         **TRAINING | (BEST_EPOCH if several else {}),
     }
-    with blocked_across(model, tokenizer, blocked) if blocked else nullcontext():
+    with blocked_across(encoder, blocked) if blocked else nullcontext():
         with working_folder(folder) as work, current(device):
-            trainer = _trainer(model, tokenizer, task, work, device, train_set, dev_set, **options)
+            trainer = _trainer(encoder, task, work, device, train_set, dev_set, **options)
             trainer.fits = fits
             for callback in (PrinterCallback, ProgressCallback, NotebookProgressCallback):
                 trainer.remove_callback(callback)
@@ -210,8 +212,9 @@ def finetune(
                 trainer.add_callback(callback)
             trainer.train()
         model = trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
-        scores = _scores(model, tokenizer, task, device, dev_set)
-    keep(model, tokenizer, folder, {"recipe": recipe, "scores": scores, "log": trainer.state.log_history})
+        encoder = replace(encoder, model=model)  # in float32, of the best epoch
+        scores = _scores(encoder, task, device, dev_set)
+    keep(encoder, folder, {"recipe": recipe, "scores": scores, "log": trainer.state.log_history})
     return scores
 
 
@@ -224,20 +227,19 @@ def evaluate(
 ) -> dict[str, float]:
     """The scores of a fine-tuned checkpoint on labelled examples: proportions and correlations (see `measure`)."""
     task, encoder = task_named(task), load_encoder(name, task=task)
-    check_length(encoder.name, encoder.model, max_tokens)
+    encoder.check_length(max_tokens)
     encoded = _encode(task, examples, encoder.tokenizer, max_tokens)
-    return _scores(encoder.model, encoder.tokenizer, task, device, encoded)
+    return _scores(encoder, task, device, encoded)
 
 
-def _scores(model, tokenizer, task: Task, device: str, encoded: list[dict]) -> dict[str, float]:
+def _scores(encoder: Encoder, task: Task, device: str, encoded: list[dict]) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as work, current(device):
-        measured = _trainer(model, tokenizer, task, Path(work), device, None, encoded).evaluate()
+        measured = _trainer(encoder, task, Path(work), device, None, encoded).evaluate()
     return {metric: measured[f"eval_{metric}"] for metric in task.metrics}
 
 
 def _trainer(
-    model,
-    tokenizer,
+    encoder: Encoder,
     task: Task,
     folder: Path,
     device: str,
@@ -250,9 +252,11 @@ def _trainer(
 
     several = task.kind == CHOICE
     trainer = (ChoiceTrainer if several else FittingTrainer)(
-        model,
+        encoder.model,
         OneDevice(str(folder), device, **QUIET | options),
-        data_collator=(DataCollatorForMultipleChoice if several else DataCollatorWithPadding)(tokenizer),
+        data_collator=(DataCollatorForMultipleChoice if several else DataCollatorWithPadding)(
+            encoder.tokenizer
+        ),
         train_dataset=train,
         eval_dataset=dev,
         compute_metrics=compute_metrics,

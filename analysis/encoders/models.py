@@ -23,7 +23,7 @@ from transformers import (
 )
 
 from analysis.encoders.devices import check_device, check_precision
-from analysis.encoders.layout import Pieces, check_tokenizer
+from analysis.encoders.layout import Pieces
 from analysis.encoders.sources import BUILT_IN, TINY, locate, minilm_folder, read
 from analysis.errors import InputError
 from analysis.texts.tasks import Task, task_named
@@ -40,24 +40,6 @@ def weights_digest(model: nn.Module, absent: Collection[str] = ()) -> str:
             weight = value.detach().cpu().contiguous().view(torch.uint8)
             digest.update(name.encode() + weight.numpy().tobytes())
     return digest.hexdigest()
-
-
-def positions_of(model: PreTrainedModel) -> int:
-    """The most tokens that a model reads: its position embeddings without those that it never uses.
-
-    RoBERTa, MPNet and others count positions from the padding index + 1. Encoders of relative positions may have no
-    limit.
-    """
-    table = getattr(getattr(model.base_model, "embeddings", None), "position_embeddings", None)
-    first = getattr(table, "padding_idx", None)
-    most = getattr(model.config, "max_position_embeddings", sys.maxsize)
-    return most - (0 if first is None else first + 1)
-
-
-def check_length(name: str, model: PreTrainedModel, tokens: int) -> None:
-    """Refuses more tokens than the model reads."""
-    if tokens > positions_of(model):
-        raise InputError(f"max_tokens is {tokens}: {name} has {positions_of(model)} positions")
 
 
 @dataclass(frozen=True)
@@ -86,8 +68,15 @@ class Encoder:
 
     @property
     def positions(self) -> int:
-        """The most tokens that the encoder reads."""
-        return positions_of(self.model)
+        """The most tokens that the encoder reads: its position embeddings without those that it never uses.
+
+        RoBERTa, MPNet and others count positions from the padding index + 1. Encoders of relative positions may have no
+        limit.
+        """
+        table = getattr(getattr(self.model.base_model, "embeddings", None), "position_embeddings", None)
+        first = getattr(table, "padding_idx", None)
+        most = getattr(self.model.config, "max_position_embeddings", sys.maxsize)
+        return most - (0 if first is None else first + 1)
 
     @property
     def device(self) -> torch.device:
@@ -110,6 +99,11 @@ class Encoder:
             "device": self.device.type,
         }
 
+    def check_length(self, tokens: int) -> None:
+        """Refuses more tokens than the encoder reads."""
+        if tokens > self.positions:
+            raise InputError(f"max_tokens is {tokens}: {self.name} has {self.positions} positions")
+
     def autocast(self) -> AbstractContextManager:
         """A context in which the model computes at its precision."""
         lower = self.precision != "float32"
@@ -117,7 +111,7 @@ class Encoder:
 
     def inputs(self, batch: Sequence[Pieces]) -> dict[str, Tensor]:
         """One padded batch as the model's arguments, on its device."""
-        check_length(self.name, self.model, max(map(len, batch)))
+        self.check_length(max(map(len, batch)))
         padding = {"input_ids": self.tokenizer.pad_token_id, "token_type_ids": 0, "attention_mask": 0}
         columns = {
             "input_ids": [torch.from_numpy(layout.input_ids) for layout in batch],
@@ -249,7 +243,11 @@ def load_tokenizer(name: str | Path) -> PreTrainedTokenizerBase:
     It reads the names of special tokens in a text as text.
     """
     tokenizer = read(AutoTokenizer, name, minilm_folder() if name == TINY else locate(name))
-    check_tokenizer(tokenizer, str(name))
+    if not tokenizer.is_fast:
+        raise InputError(
+            f"{name}: the slow tokenizer {type(tokenizer).__name__} gives no places of pieces in the text: save a fast "
+            "one (tokenizer.json, which PreTrainedTokenizerFast reads)"
+        )
     # If the folder has none, transformers makes one that knows only special tokens.
     if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):
         raise InputError(f"{name} holds no tokenizer: save the encoder's tokenizer there too")

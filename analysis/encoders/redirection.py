@@ -10,7 +10,6 @@ import torch
 import xarray as xr
 from jaxtyping import Bool, Float
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from analysis.encoders.interventions import Head, predict, sets
 from analysis.encoders.layout import Layout, across, same_pieces
@@ -202,19 +201,18 @@ class ExchangedTypes:
 
 
 @contextmanager
-def blocked_across(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, heads: Sequence[Head]
-) -> Iterator[None]:
+def blocked_across(encoder: Encoder, heads: Sequence[Head]) -> Iterator[None]:
     """Within the context, also in training, these heads attend to no piece of the other text; rows sum to 1.
 
     Token types say which text a piece belongs to, so an encoder with one token type is refused.
     """
+    model, tokenizer = encoder.model, encoder.tokenizer
     if getattr(model.config, "type_vocab_size", 0) < 2:
         raise InputError(
             f"{model.config.model_type} has one token type: attention across texts cannot be blocked"
         )
-    edited = torch.zeros(model.config.num_hidden_layers, model.config.num_attention_heads, dtype=torch.bool)
-    edited[tuple(zip(*heads, strict=True))] = True
+    [intervention] = sets(encoder, {"blocked": heads})
+    edited = torch.from_numpy(intervention.gate == 0)
     special = torch.tensor([tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id])
     other: list[Tensor] = []
 

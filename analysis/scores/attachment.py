@@ -11,7 +11,7 @@ from jaxtyping import Bool, Int16
 from torch import Tensor
 
 from analysis.encoders.layout import stream
-from analysis.encoders.models import Encoder, cached_casts, check_length
+from analysis.encoders.models import Encoder, cached_casts
 from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
 from analysis.scores.words import LIMIT, WordMaps, Words, read_batch, split_words
@@ -61,7 +61,7 @@ def attach(
         places = np.concatenate([starts[sentence.number] + np.arange(sentence.words) for sentence in batch])
         predicted[places, layer] = _attended(word_maps).movedim(-1, 1).cpu().numpy()[inside] + 1
 
-    check_length(encoder.name, encoder.model, max(map(len, split.kept)))
+    encoder.check_length(max(map(len, split.kept)))
     with cached_casts(encoder):
         for _, batch, check in stream(split.kept, budget, "word maps", progress):
             read_batch(encoder, batch, partial(read, batch), rows, False, check, maps)

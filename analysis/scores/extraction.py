@@ -11,7 +11,7 @@ from torch import Tensor
 
 from analysis.banks import DIMENSIONS
 from analysis.encoders.layout import Layout, WordPairs, layouts, same_tokenizers, stream, token_pairs
-from analysis.encoders.models import Encoder, cached_casts, check_length
+from analysis.encoders.models import Encoder, cached_casts
 from analysis.encoders.tap import Attention, read_layers
 from analysis.errors import InputError
 from analysis.scores.contraction import Contraction
@@ -152,7 +152,7 @@ def _prepare(
         names = ", ".join(encoder.name for encoder in encoders)
         raise InputError(f"{names} have different tokenizers: extract each alone")
     for encoder in encoders:
-        check_length(encoder.name, encoder.model, max_tokens)
+        encoder.check_length(max_tokens)
     missing = [example.id for example in examples if relations is not None and example.id not in relations]
     if missing:
         raise InputError(f"{missing[0]} has no relations: parse the same examples that are extracted")

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from analysis.encoders.layout import check_tokenizer, read_ids
+from analysis.encoders.layout import read_ids
 from analysis.encoders.models import Encoder
 from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
@@ -91,7 +91,6 @@ def _pieces(
     tokenizer: PreTrainedTokenizerBase, sequences: Sequence[Sequence[str]]
 ) -> Iterator[tuple[Int[np.ndarray, " token"], Int[np.ndarray, " token"]]]:
     """The ids of each sequence's pieces, and their words, numbered as in `Words`."""
-    check_tokenizer(tokenizer)
     if not len(sequences):
         return
     # Byte-level vocabularies spell a word with the space before it; the words of a list have no space.
