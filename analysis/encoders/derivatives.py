@@ -1,9 +1,8 @@
 """The head outputs of an encoder as a differentiable function of hidden states."""
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -11,7 +10,7 @@ from torch import Tensor, nn
 
 from analysis.encoders.layout import Pieces
 from analysis.encoders.models import Encoder
-from analysis.encoders.prefixes import body
+from analysis.encoders.prefixes import Call, body, recorded_calls
 from analysis.encoders.tap import AllRead, Reading, ValueReader, read_layers, tap
 
 # Where hidden states enter: after the normalisation of the embeddings, before it, or before every layer.
@@ -19,9 +18,6 @@ POST_LN, PRE_LN, LAYERS = STARTS = ("post_ln", "pre_ln", "layers")
 
 Hidden = Float[Tensor, "part batch token width"]
 Outputs = Float[Tensor, "layer batch head token size"]
-
-
-Call = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]  # a module, and the arguments of its call in a pass
 
 
 def head_outputs(
@@ -37,13 +33,13 @@ def head_outputs(
     on it. `layers` has a part for every layer: the layer's own input, on which that layer alone depends.
     """
     exact, layers = replace(encoder, precision="float32"), body(encoder)[1]
-    if start == LAYERS:
-        calls = _calls(exact, batch, layers)
-        hidden = torch.stack([arguments[0] for _, arguments, _ in calls])
-        return hidden, lambda hidden: _layer_by_layer(exact, calls, hidden)
     module = encoder.model.base_model.embeddings.LayerNorm if start == PRE_LN else layers[0]
-    [(_, arguments, _)] = _calls(exact, batch, [module])
-    return arguments[0][None], lambda hidden: _whole_pass(exact, batch, module, hidden[0])
+    with recorded_calls(layers if start == LAYERS else [module]) as calls:
+        read_layers(exact, batch, lambda *_: None)
+    hidden = torch.stack([arguments[0] for _, arguments, _ in calls])
+    if start == LAYERS:
+        return hidden, lambda hidden: _layer_by_layer(exact, calls, hidden)
+    return hidden, lambda hidden: _whole_pass(exact, batch, module, hidden[0])
 
 
 def _whole_pass(
@@ -70,17 +66,3 @@ def _layer_by_layer(encoder: Encoder, calls: Sequence[Call], hidden: Hidden) -> 
             with suppress(AllRead):
                 module(layer_input, *arguments[1:], **options)
     return torch.stack(contexts)
-
-
-def _calls(encoder: Encoder, batch: Sequence[Pieces], modules: Sequence[nn.Module]) -> list[Call]:
-    """The arguments with which a pass over the batch calls each of the modules, in calling order."""
-    calls: list[Call] = []
-
-    def record(module: nn.Module, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
-        calls.append((module, arguments, options))
-
-    with ExitStack() as hooks:
-        for module in modules:
-            hooks.enter_context(module.register_forward_pre_hook(record, with_kwargs=True))
-        read_layers(encoder, batch, lambda *_: None)
-    return calls

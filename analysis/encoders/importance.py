@@ -8,11 +8,10 @@ import xarray as xr
 from jaxtyping import Float, Num
 from torch import Tensor
 from torch.nn.functional import cross_entropy, mse_loss
-from tqdm import tqdm
 
 from analysis.encoders.classifiers import about_texts, check_examples
 from analysis.encoders.interventions import check_gate
-from analysis.encoders.layout import Layout, batches, layouts
+from analysis.encoders.layout import Layout, layouts, stream
 from analysis.encoders.models import Encoder
 from analysis.encoders.tap import ValueReader, tap
 from analysis.texts.examples import Example
@@ -45,14 +44,12 @@ def importance(
     labels = np.array([example.label for example in examples])
     signed, absolute = np.empty((2, len(examples), encoder.layers, encoder.heads), np.float32)
     longest = [max(sequences, key=len) for sequences in by_example]
-    with tqdm(total=len(examples), desc="importance", unit="example", disable=not progress) as bar:
-        for indices in batches(longest, max(1, BUDGET // width)):
-            batch = [layout for index in indices for layout in by_example[index]]
-            products = gate_gradients(encoder, batch, labels[indices], gate)
-            products = products.unflatten(1, (-1, width)).flatten(2, 3)  # layer, example, token, head
-            signed[indices] = products.sum(2).transpose(0, 1).cpu()
-            absolute[indices] = products.abs().sum(2).transpose(0, 1).cpu()
-            bar.update(len(indices))
+    for indices, _, _ in stream(longest, max(1, BUDGET // width), "importance", progress):
+        batch = [layout for index in indices for layout in by_example[index]]
+        products = gate_gradients(encoder, batch, labels[indices], gate)
+        products = products.unflatten(1, (-1, width)).flatten(2, 3)  # layer, example, token, head
+        signed[indices] = products.sum(2).transpose(0, 1).cpu()
+        absolute[indices] = products.abs().sum(2).transpose(0, 1).cpu()
     by_batch = np.add.reduceat(signed, range(0, len(examples), batch_size))
     parts = {"example": abs(signed), "token": absolute, "batch": abs(by_batch)}
     values = np.stack([parts[granularity].sum(0) for granularity in GRANULARITIES]) / len(examples)

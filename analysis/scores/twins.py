@@ -24,11 +24,10 @@ def read_twins(
     budget: int,
     progress: bool,
 ) -> Callable[..., None]:
-    """A function that reads the twins of every layer, as `read_layers` reads attention.
+    """A function that reads the twins of every layer (see `maps.twin`), as `read_layers` reads attention.
 
-    A twin takes its values from each head's mean attention at every place (see `_places`), over all sequences; then no
-    model runs. `maps` reads these sequences in batches of `budget` padded tokens. With `distributions`, rows are
-    normalised, and a row of zeros is spread evenly.
+    The values come from each head's mean attention at every place (see `_places`), for which `maps` reads all
+    sequences. With `distributions`, rows are normalised, and a row of zeros is spread evenly.
     """
     longest = max(map(len, sequences))
     profiles = _profiles(maps, encoder, sequences, longest, budget, progress)
