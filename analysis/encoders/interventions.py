@@ -86,8 +86,18 @@ def sets(
     """An intervention for each named set of heads (layer, head); it ablates them all, by the share `dose`."""
     if not 0 <= dose <= 1:
         raise InputError(f"dose is {dose}: the share that changes lies between 0 and 1")
-    gates = {name: 1 - dose * (1 - _gate_without(encoder, heads)) for name, heads in named.items()}
-    return [Intervention(name, gate, operator) for name, gate in gates.items()]
+    interventions = []
+    for name, heads in named.items():
+        ablated = np.zeros((encoder.layers, encoder.heads), np.float32)
+        for layer, head in heads:
+            if not (0 <= layer < encoder.layers and 0 <= head < encoder.heads):
+                raise InputError(
+                    f"{encoder.name} has no head {head_name(layer, head)}: it has {encoder.layers} layers of "
+                    f"{encoder.heads} heads, counted from 0"
+                )
+            ablated[layer, head] = 1
+        interventions.append(Intervention(name, 1 - dose * ablated, operator))
+    return interventions
 
 
 def single_heads(encoder: Encoder, operator: str = "zero") -> list[Intervention]:
@@ -122,18 +132,6 @@ def cumulative(
             f"the order has {len(order)} heads: list every head once, and give counts up to their number"
         )
     return sets(encoder, {str(count): order[:count] for count in counts}, operator)
-
-
-def _gate_without(encoder: Encoder, heads: Sequence[Head]) -> Float[np.ndarray, "layer head"]:
-    gate = np.ones((encoder.layers, encoder.heads), np.float32)
-    for layer, head in heads:
-        if not (0 <= layer < encoder.layers and 0 <= head < encoder.heads):
-            raise InputError(
-                f"{encoder.name} has no head {head_name(layer, head)}: it has {encoder.layers} layers of "
-                f"{encoder.heads} heads, counted from 0"
-            )
-        gate[layer, head] = 0
-    return gate
 
 
 def predict(
@@ -239,8 +237,8 @@ def _logits(prefix: Prefix, group: Sequence[Intervention]) -> Float[np.ndarray, 
     gates = torch.from_numpy(np.stack([variant.gate for variant in group]))
     size = max(1, STACKED.get(prefix.encoder.device.type, 1) // prefix.tokens)
     operator = group[0].operator
-    operator = operator.prepared(prefix) if isinstance(operator, Operator) else operator
-    logits = [prefix.resume(group[0].layer, part, operator) for part in gates.split(size)]
+    changes = operator.prepared(prefix) if isinstance(operator, Operator) else OPERATORS[operator]
+    logits = [prefix.resume(group[0].layer, part, changes) for part in gates.split(size)]
     return torch.cat(logits).cpu().numpy()
 
 

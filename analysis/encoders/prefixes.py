@@ -45,19 +45,22 @@ class Prefix:
         return self.hidden[0].shape[0] * self.hidden[0].shape[1]
 
     def resume(
-        self, layer: int, gates: Float[Tensor, "variant layer head"], operator: str | Changes = "zero"
+        self, layer: int, gates: Float[Tensor, "variant layer head"], changes: Changes
     ) -> Float[Tensor, "variant sequence class"]:
         """The logits of passes under gates that change nothing before `layer`; the variants run as one batch.
 
-        `operator` names one of OPERATORS, or is a function like theirs. In the last layer only the first token is a
-        query, because the classification head reads no other token (see `check_first_token`).
+        In the last layer only the first token is a query, because the classification head reads no other token (see
+        `check_first_token`).
         """
         count, sequences = len(gates), len(self.logits)
         hidden = _repeated(self.hidden[layer], count)
         mask = None if self.mask is None else _repeated(self.mask, count)
-        operator = OPERATORS[operator] if isinstance(operator, str) else operator
-        changes = operator(gates.to(hidden.device).repeat_interleave(sequences, dim=0))
-        with tap(self.encoder.model, **changes) as tapped, torch.no_grad(), self.encoder.autocast():
+        repeated_gates = gates.to(hidden.device).repeat_interleave(sequences, dim=0)
+        with (
+            tap(self.encoder.model, **changes(repeated_gates)) as tapped,
+            torch.no_grad(),
+            self.encoder.autocast(),
+        ):
             tapped.resume(layer)
             for module in self.layers[layer:-1]:
                 hidden = module(hidden, mask)
@@ -85,7 +88,9 @@ class Prefix:
         """Refuses a classification head that reads more than the first token of the last layer, and NaN."""
         ones = torch.ones(1, self.encoder.layers, self.encoder.heads)
         # With gate 1 this operator changes nothing, however many heads a pruned encoder has left.
-        error = (self.resume(self.encoder.layers - 1, ones, "uniform")[0] - self.logits).abs().max()
+        error = (
+            (self.resume(self.encoder.layers - 1, ones, OPERATORS["uniform"])[0] - self.logits).abs().max()
+        )
         if not error <= (1e-4 if self.encoder.precision == "float32" else 5e-2):
             raise InputError(
                 f"{self.encoder.name}: its logits are NaN, or its classification head reads more than the first token: "
