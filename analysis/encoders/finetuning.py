@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import transformers
 from torch.nn.functional import cross_entropy
+from torch.utils.data import Sampler
 from transformers import (
     DataCollatorForMultipleChoice,
     DataCollatorWithPadding,
@@ -97,13 +98,31 @@ class Stops(TrainerCallback):
                 self.tokenizer.save_pretrained(folder)
 
 
-class FittingTrainer(Trainer):
-    """If `fits` is set, ends with the first epoch whose score on the training examples reaches it.
+class TaskTrainer(Trainer):
+    """Trains and scores an encoder on a task; of several choices the right one is to have the largest logit.
 
-    `eval_kept` is that score; the epoch with the highest one is kept.
+    If `fits` is set, training ends with the first epoch whose score on the training examples reaches it. `eval_kept` is
+    that score; the epoch with the highest one is kept.
     """
 
-    fits = 0.0
+    def __init__(
+        self,
+        encoder: Encoder,
+        task: Task,
+        arguments: TrainingArguments,
+        train: list[dict] | None,
+        dev: list[dict],
+        fits: float = 0.0,
+    ):
+        self.task, self.fits = task, fits
+        collator = DataCollatorForMultipleChoice if task.kind == CHOICE else DataCollatorWithPadding
+        super().__init__(
+            encoder.model, arguments, collator(encoder.tokenizer), train, dev, compute_metrics=self.metrics
+        )
+
+    def metrics(self, prediction: EvalPrediction) -> dict[str, float]:
+        """The task's metrics."""
+        return measure(self.task, prediction.label_ids, decide(self.task, prediction.predictions))
 
     def evaluate(self, *arguments: Any, **options: Any) -> dict[str, float]:
         """The dev scores, with `eval_kept` if `fits` is set."""
@@ -115,20 +134,20 @@ class FittingTrainer(Trainer):
         self.control.should_training_stop |= fit >= self.fits
         return scores | {"eval_kept": fit}
 
-
-class ChoiceTrainer(FittingTrainer):
-    """Trains a classifier with one output to give the right choice the largest logit."""
-
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         """Cross entropy over the choices of each example, whose sequences (example, choice, token) are read at once."""
+        if self.task.kind != CHOICE:
+            return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
         labels = inputs["labels"]
         sequences = {name: column.flatten(0, 1) for name, column in inputs.items() if name != "labels"}
         logits = model(**sequences).logits.view(len(labels), -1)
         loss = cross_entropy(logits, labels)
         return (loss, {"logits": logits}) if return_outputs else loss
 
-    def _get_train_sampler(self, train_dataset=None) -> LengthGroupedSampler:
+    def _get_train_sampler(self, train_dataset=None) -> Sampler | None:
         """Groups examples by their longest sequence: the Trainer would count the choices."""
+        if self.task.kind != CHOICE:
+            return super()._get_train_sampler(train_dataset)
         examples = self.train_dataset if train_dataset is None else train_dataset
         lengths = [max(map(len, example["input_ids"])) for example in examples]
         return LengthGroupedSampler(self.args.train_batch_size, lengths=lengths)
@@ -200,12 +219,12 @@ def finetune(
         "metric_for_best_model": "kept" if fits and several else task.metrics[0],
         "seed": seed,
         "bf16": precision == "bfloat16",
-        **TRAINING | (BEST_EPOCH if several else {}),
+        **TRAINING | (BEST_EPOCH if several else {}) | QUIET,
     }
     with blocked_across(encoder, blocked) if blocked else nullcontext():
         with working_folder(folder) as work, current(device):
-            trainer = _trainer(encoder, task, work, device, train_set, dev_set, **options)
-            trainer.fits = fits
+            arguments = OneDevice(str(work), device, **options)
+            trainer = TaskTrainer(encoder, task, arguments, train_set, dev_set, fits)
             for callback in (PrinterCallback, ProgressCallback, NotebookProgressCallback):
                 trainer.remove_callback(callback)
             for callback in (Bar, *callbacks):
@@ -234,35 +253,8 @@ def evaluate(
 
 def _scores(encoder: Encoder, task: Task, device: str, encoded: list[dict]) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as work, current(device):
-        measured = _trainer(encoder, task, Path(work), device, None, encoded).evaluate()
+        measured = TaskTrainer(encoder, task, OneDevice(work, device, **QUIET), None, encoded).evaluate()
     return {metric: measured[f"eval_{metric}"] for metric in task.metrics}
-
-
-def _trainer(
-    encoder: Encoder,
-    task: Task,
-    folder: Path,
-    device: str,
-    train: list[dict] | None,
-    dev: list[dict],
-    **options: Any,
-) -> FittingTrainer:
-    def compute_metrics(prediction: EvalPrediction) -> dict[str, float]:
-        return measure(task, prediction.label_ids, decide(task, prediction.predictions))
-
-    several = task.kind == CHOICE
-    trainer = (ChoiceTrainer if several else FittingTrainer)(
-        encoder.model,
-        OneDevice(str(folder), device, **QUIET | options),
-        data_collator=(DataCollatorForMultipleChoice if several else DataCollatorWithPadding)(
-            encoder.tokenizer
-        ),
-        train_dataset=train,
-        eval_dataset=dev,
-        compute_metrics=compute_metrics,
-    )
-    trainer.task = task
-    return trainer
 
 
 def _encode(task: Task, examples: Sequence[Example], tokenizer, max_tokens: int) -> list[dict]:

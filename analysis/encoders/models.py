@@ -150,12 +150,18 @@ def load_encoder(
     check_precision(precision)
     if task is None:
         model, absent = _loaded(AutoModel, name)
+        for key in absent:
+            if not key.startswith("pooler."):
+                raise InputError(
+                    f"{name} lacks the weights of {key}: give a complete checkpoint of a BERT-like encoder"
+                )
     else:
-        model, absent = _with_trained_head(name, task_named(task)), []
-    for key in absent:
-        if not key.startswith("pooler."):
+        task = task_named(task)
+        model, absent = _loaded(AutoModelForSequenceClassification, name, num_labels=task.outputs)
+        if absent or name == TINY:
             raise InputError(
-                f"{name} lacks the weights of {key}: give a complete checkpoint of a BERT-like encoder"
+                f"{name} has no trained classification head ({absent[0] if absent else 'its weights are random'}): "
+                f"fine-tune it on {task.name} first (00_finetune) or name a checkpoint that was"
             )
     check_device(device)
     return Encoder(_label(name), model.eval().to(device), load_tokenizer(name), precision, frozenset(absent))
@@ -173,17 +179,6 @@ def _loaded(auto_class: type, name: str | Path, **options: int) -> tuple[PreTrai
             "does not fit its config.json, or the head is that of another task"
         )
     return model, sorted(info["missing_keys"])
-
-
-def _with_trained_head(name: str | Path, task: Task) -> PreTrainedModel:
-    model, missing = _loaded(AutoModelForSequenceClassification, name, num_labels=task.outputs)
-    if missing or name == TINY:
-        reason = missing[0] if missing else "its weights are random"
-        raise InputError(
-            f"{name} has no trained classification head ({reason}): fine-tune it on {task.name} first "
-            "(00_finetune) or name a checkpoint that was"
-        )
-    return model
 
 
 def _label(name: str | Path) -> str:
