@@ -16,7 +16,6 @@ from analysis.encoders.models import Encoder
 from analysis.encoders.tap import ValueReader, tap
 from analysis.texts.examples import Example
 
-GRANULARITIES = ("example", "token", "batch")
 BUDGET = 2048  # padded tokens in one pass
 
 
@@ -52,11 +51,11 @@ def importance(
         absolute[indices] = products.abs().sum(2).transpose(0, 1).cpu()
     by_batch = np.add.reduceat(signed, range(0, len(examples), batch_size))
     parts = {"example": abs(signed), "token": absolute, "batch": abs(by_batch)}
-    values = np.stack([parts[granularity].sum(0) for granularity in GRANULARITIES]) / len(examples)
+    values = np.stack([part.sum(0) for part in parts.values()]) / len(examples)
     about = about_texts(all_sequences) | {"max_tokens": max_tokens, "batch_size": batch_size}
     return xr.DataArray(
         values,
-        [("granularity", [*GRANULARITIES]), ("layer", range(encoder.layers)), ("head", range(encoder.heads))],
+        [("granularity", [*parts]), ("layer", range(encoder.layers)), ("head", range(encoder.heads))],
         name="importance",
         attrs={**encoder.provenance, "precision": "float32", **about},
     )
