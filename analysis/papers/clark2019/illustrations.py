@@ -1,6 +1,7 @@
 """Heads at work on one sentence or excerpt: dependencies and coreference (Clark 2019, figure 5)."""
 
 from collections.abc import Iterator
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -67,8 +68,8 @@ def head_examples(
                 [pieces] = split_words(encoder.tokenizer, [forms]).kept
                 attention = _normalised(word_maps(encoder, pieces, rows)[row.layer, row.head, 1:-1, 1:-1])
                 ends = (arc.word, arc.head - 1)[:: 1 if row.direction == DIRECTIONS[0] else -1]
-                place = row.relation, row.layer, row.head, row.direction
-                examples.append(HeadExample(*place, hit, forms, attention, ends))
+                place = row.relation, row.layer, row.head, row.direction, hit
+                examples.append(HeadExample(*place, forms, attention, ends))
     return examples
 
 
@@ -85,8 +86,9 @@ def coreference_examples(
     words) before it. The excerpt extends one word beyond both, and each row is divided by its sum over the excerpt: in
     a miss, the word that the head attends to most may lie outside.
     """
-    heads = systems.dropna(subset="layer")[["layer", "head"]].drop_duplicates().astype(int)
-    heads = [*heads.itertuples(index=False, name=None)]
+    heads = (
+        systems.dropna(subset="layer")[["layer", "head"]].drop_duplicates().astype(int).to_numpy().tolist()
+    )
     examples: dict[tuple[int, int, bool], HeadExample] = {}
     for text, pieces in zip(texts.documents, texts.pieces, strict=True):
         pairs = [*_near_antecedents(text, distances)]
@@ -94,15 +96,13 @@ def coreference_examples(
             continue
         maps = word_maps(encoder, pieces, rows)[:, :, 1:-1, 1:-1]
         hits = head_hits(maps, text)
-        for layer, head in heads:
-            for anaphor, mention, antecedent in pairs:
-                hit = bool(hits[layer, head, anaphor])
-                part = _excerpt(mention, antecedent)
-                forms = text.words["form"].iloc[part].tolist()
-                attention = _normalised(maps[layer, head, part, part])
+        for (layer, head), (anaphor, mention, antecedent) in product(heads, pairs):
+            key, part = (layer, head, bool(hits[layer, head, anaphor])), _excerpt(mention, antecedent)
+            if key not in examples:
+                forms, attention = text.words["form"].iloc[part], _normalised(maps[layer, head, part, part])
                 arc = (mention - part.start, antecedent - part.start)
-                example = HeadExample("coreference", layer, head, TO_ANTECEDENT, hit, forms, attention, arc)
-                examples.setdefault((layer, head, hit), example)
+                place = "coreference", layer, head, TO_ANTECEDENT, key[-1]
+                examples[key] = HeadExample(*place, forms.tolist(), attention, arc)
     keys = [(*head, hit) for head in heads for hit in (True, False)]
     return [examples[key] for key in keys if key in examples]
 
@@ -134,8 +134,8 @@ def _normalised(attention: Float[np.ndarray, "word word"]) -> Float[np.ndarray, 
 def linguistic_heads(dependencies: pd.DataFrame, readings: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
     """The heads that find a relation better than the best offset (adjusted p below alpha), or antecedents.
 
-    Columns layer, head, and finds: the relations and "coreference", joined. `dependencies` is a `dependency_table`,
-    `readings` holds an `antecedent_table` for each set of candidates; its cross-fitted heads count.
+    Columns layer, head, and finds: the relations and "coreference", joined. Arguments are the saved tables
+    `clark_dependencies` and `clark_coreference_readings`, whose cross-fitted heads count.
     """
     better = dependencies[(dependencies["p_adjusted"] < alpha) & (dependencies["gain"] > 0)]
     held_out = readings[(readings["scored_on"] == BOTH_HALVES) & readings["layer"].notna()]

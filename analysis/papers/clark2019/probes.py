@@ -1,8 +1,8 @@
 """Probes that read syntax from all heads together, trained on one treebank and scored on another (Clark 2019, 5)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from math import ceil
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -32,7 +32,6 @@ ORIGINAL = ", original ROOT alignment"  # ends the names of probes that pair wor
 ALIGNMENTS = {"fixed": "", "original": ORIGINAL}
 
 Logits = Float[Tensor, "seed batch word candidate"]
-Name = TypeVar("Name")
 
 
 class Parses(NamedTuple):
@@ -257,18 +256,18 @@ def _attention(encoder: Encoder, batch: Sequence[Words]) -> Float[Tensor, "batch
 
 
 def train(
-    probes: Mapping[Name, Probe],
+    probes: Mapping[Hashable, Probe],
     encoder: Encoder,
     data: Parses,
     step: int = 1,
     learning_rate: float = LEARNING_RATE,
     progress: bool = True,
 ) -> None:
-    """Trains all probes in one pass; the attention of each batch is computed once and not kept.
+    """Trains all probes in one epoch; the attention of each batch is computed once and not kept.
 
-    Adam, the summed cross-entropy over ROOT and the words of a sentence, one epoch. The encoder reads BATCH sentences
-    of similar length at a time, each update of the probes `step` of them. Source: Clark 2019, 5 (`step` 1, sentences in
-    the order of the file).
+    Adam, the summed cross-entropy over ROOT and the words of a sentence. The encoder reads BATCH sentences of similar
+    length at a time, each update of the probes `step` of them. Source: Clark 2019, 5 (`step` 1, sentences in the order
+    of the file).
     """
     total = ceil(len(data.pieces) / BATCH)
     bar = tqdm(batches_of(encoder, data, BATCH, 0), "probes", total, unit="batch", disable=not progress)
@@ -294,10 +293,10 @@ def _loss(logits: Logits, gold: Int[Tensor, "batch word"]) -> Float[Tensor, ""]:
 
 @torch.inference_mode()
 def predict(
-    probes: Mapping[Name, Probe], encoder: Encoder, data: Parses, batch: int = 32
-) -> dict[Name, Int[np.ndarray, "seed word"]]:
+    probes: Mapping[Hashable, Probe], encoder: Encoder, data: Parses, batch: int = 32
+) -> dict[Hashable, Int[np.ndarray, "seed word"]]:
     """The head (0 is ROOT, else from 1) that each probe predicts for every word of `data.words`."""
-    predictions: dict[Name, list] = {name: [None] * len(data.pieces) for name in probes}
+    predictions: dict[Hashable, list] = {name: [None] * len(data.pieces) for name in probes}
     for indices, features, _ in batches_of(encoder, data, batch):
         for name, probe in probes.items():
             heads = probe(features).argmax(-1).cpu().numpy()
@@ -310,38 +309,38 @@ def probe_table(
     encoders: Sequence[Encoder],
     training: pd.DataFrame,
     scored: pd.DataFrame,
-    seeds: Sequence[int] = (0, 1, 2),
-    alignments: Sequence[str] = ("fixed",),
-    glove: str | None = None,
-    max_tokens: int = LIMIT,
-    step: int = 1,
+    seeds: Sequence[int],
+    alignments: Sequence[str],
+    glove: str | None,
+    max_tokens: int,
+    step: int,
 ) -> tuple[pd.DataFrame, str, str]:
-    """Unlabelled attachment scores by probe, encoder and seed; the kind of word vectors; a digest of all weights.
+    """The table `clark_probes` (docs/tables.yaml); the kind of word vectors; a digest of all weights.
 
     `encoders` share a tokenizer and are read one after the other; without a `glove` file the first gives the word
-    vectors. `training` and `scored` are treebanks of `treebank.read_trees`. uas counts all words, uas_no_punct those
-    whose relation is not `punct`. A row has no seed or encoder if its probe uses none. Source: Clark 2019, 5 and Table
-    3; `alignments` as in `AttentionWordsProbe`. Raises InputError for an unknown alignment.
+    vectors. `training` and `scored` are treebanks of `treebank.read_trees`. A row has no seed or encoder if its probe
+    uses none. Source: Clark 2019, 5 and Table 3; `alignments` as in `AttentionWordsProbe`. Raises InputError for an
+    unknown alignment.
     """
     if unknown := {*alignments} - {*ALIGNMENTS}:
         raise InputError(f"root_alignment is {min(unknown)!r}: choose from {', '.join(ALIGNMENTS)}")
     vectors = word_vectors(encoders[0], [*training["form"], *scored["form"]], glove)
     halves, dimension = np.split(vectors.values, [len(training)]), vectors.values.shape[1]
-    data, test = (
-        parses(encoders[0], words, half, max_tokens)
-        for words, half in zip((training, scored), halves, strict=True)
-    )
+    data = parses(encoders[0], training, halves[0], max_tokens)
+    test = parses(encoders[0], scored, halves[1], max_tokens)
     probes = untrained_probes(encoders, dimension, seeds, alignments)
-    predictions: dict[tuple[str, str], Int[np.ndarray, "seed word"]] = {}
+    predictions: dict[Hashable, Int[np.ndarray, "seed word"]] = {}
     for encoder in encoders:
         names = [encoder.name, NO_ENCODER] if encoder is encoders[0] else [encoder.name]
         together = {key: probe.to(encoder.device) for key, probe in probes.items() if key[1] in names}
         train(together, encoder, data, step)
         predictions |= predict(together, encoder, test)
-    rows = [(RIGHT_BRANCHING, NO_ENCODER, None, *scores_of(right_branching(test.words), test.words))]
+    predicted = [(RIGHT_BRANCHING, NO_ENCODER, None, right_branching(test.words))]
     for key in probes:
-        for seed, heads in zip(seeds, predictions[key], strict=True):
-            rows.append((*key, seed, *scores_of(heads, test.words)))
+        predicted += [(*key, seed, heads) for seed, heads in zip(seeds, predictions[key], strict=True)]
+    rows = [
+        (*key, uas(heads, test.words, punctuation=True), uas(heads, test.words)) for *key, heads in predicted
+    ]
     table = pd.DataFrame(rows, columns=["probe", "encoder", "seed", "uas", "uas_no_punct"])
     weights = weights_digest(nn.ModuleList(probes.values()))
     return table.astype({"seed": "Int64"}), vectors.label, weights
@@ -361,11 +360,6 @@ def untrained_probes(
     for name in alignments:
         probes[f"distances + words{ALIGNMENTS[name]}", NO_ENCODER] = DistanceProbe(dimension, seeds, name)
     return probes
-
-
-def scores_of(heads: Int[np.ndarray, " word"], words: pd.DataFrame) -> tuple[float, float]:
-    """Attachment score of all words, and without punctuation."""
-    return uas(heads, words, punctuation=True), uas(heads, words)
 
 
 def probe_means(table: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:

@@ -56,15 +56,9 @@ def surface_scores(
     the authors' code all segment ids are 0.
     """
     roles = [sieve for sieve, _ in SHARES.values()]
-    scores = extract(
-        encoder,
-        examples,
-        roles=roles,
-        max_tokens=max_tokens,
-        statistics=ROW_STATISTICS,
-        segment_ids=segment_ids,
-    )
-    marked = [cells(layout) for layout in layouts(encoder.tokenizer, examples, max_tokens, segment_ids)]
+    options = {"max_tokens": max_tokens, "segment_ids": segment_ids}
+    scores = extract(encoder, examples, roles=roles, statistics=ROW_STATISTICS, **options)
+    marked = [cells(layout) for layout in layouts(encoder.tokenizer, examples, **options)]
     return scores.assign_coords(cells=(("sequence", "role"), np.stack(marked)))
 
 
@@ -91,9 +85,8 @@ def surface_shares(scores: xr.DataArray) -> xr.DataArray:
 
 
 def surface_table(scores: xr.DataArray) -> pd.DataFrame:
-    """Means over sequences of `surface_shares` for each head: layer, head, *COLUMNS. Source: Clark 2019, section 3."""
-    means = surface_shares(scores).mean("sequence")
-    return means.to_dataset("statistic").to_dataframe().reset_index()[["layer", "head", *COLUMNS]]
+    """The table `clark_surface` (docs/tables.yaml): means of `surface_shares` over sequences. Source: Clark 2019, 3."""
+    return _columns(surface_shares(scores).mean("sequence"))
 
 
 def uniform_values(scores: xr.DataArray) -> pd.Series:
@@ -103,12 +96,8 @@ def uniform_values(scores: xr.DataArray) -> pd.Series:
     """
     tokens = scores["tokens"].values
     uniform = xr.ones_like(scores.isel(layer=0, head=0, drop=True))
-    for name, values in {
-        "entropy": np.log(tokens),
-        "entropy_cls": np.log(tokens),
-        "most": 1 / tokens,
-    }.items():
-        uniform.loc[{"role": name}] = values
+    uniform.loc[{"role": ["entropy", "entropy_cls"]}] = np.log(tokens)[:, None]
+    uniform.loc[{"role": "most"}] = 1 / tokens
     return surface_shares(uniform).mean("sequence").to_series().rename("uniform")
 
 
@@ -125,9 +114,13 @@ def block_tables(scores: xr.DataArray) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Means over `passage_blocks`: NEIGHBOURS of every head, and LAYERWISE of every layer, with a column block."""
     blocks = passage_blocks(scores["sequence"].values.tolist())
     means = surface_shares(scores).assign_coords(block=("sequence", blocks)).groupby("block").mean()
-    heads = means.sel(statistic=NEIGHBOURS).to_dataset("statistic").to_dataframe().reset_index()
-    layers = means.sel(statistic=LAYERWISE).mean("head").to_dataset("statistic").to_dataframe().reset_index()
-    return heads[["block", "layer", "head", *NEIGHBOURS]], layers[["block", "layer", *LAYERWISE]]
+    return _columns(means.sel(statistic=NEIGHBOURS)), _columns(means.sel(statistic=LAYERWISE).mean("head"))
+
+
+def _columns(means: xr.DataArray) -> pd.DataFrame:
+    """A column for each block, layer and head (if the means have them), then one for each statistic."""
+    order = [name for name in ("block", "layer", "head") if name in means.dims]
+    return means.to_dataset("statistic").to_dataframe(order).reset_index()
 
 
 def pattern_heads(table: pd.DataFrame, uniform: pd.Series) -> pd.DataFrame:
