@@ -169,9 +169,7 @@ def candidates_of_pairs(
 
 
 def with_root(
-    logits: Float[Tensor, "seed batch position position"],
-    root: Float[Tensor, "seed two one"],
-    batch: Batch,
+    logits: Float[Tensor, "seed batch position position"], root: Float[Tensor, "seed two one"], batch: Batch
 ) -> Logits:
     """Logits of all candidates of every word, -inf after the last word; ROOT's come from [CLS] and [SEP]."""
     rows = logits[:, :, 1:-1]

@@ -45,10 +45,7 @@ PATTERNS |= {"full stops and commas": "punct"}
 
 
 def surface_scores(
-    encoder: Encoder,
-    examples: Sequence[Example],
-    max_tokens: int = 128,
-    segment_ids: str = "zeros",
+    encoder: Encoder, examples: Sequence[Example], max_tokens: int = 128, segment_ids: str = "zeros"
 ) -> xr.DataArray:
     """The scores of `extract` for the sieves of SHARES, and ROW_STATISTICS (entropies in nats).
 
