@@ -74,7 +74,7 @@ def by_sequence(stores: Mapping[str, MapStore]) -> xr.DataArray:
 
 
 def discrepancy_table(values: xr.DataArray, resamples: int = 999, seed: int = 0) -> pd.DataFrame:
-    """The table `pascual_discrepancy` (docs/tables.yaml), from the values `by_sequence`, with BCa intervals over them.
+    """The table `pascual_discrepancy` (docs/tables.yaml) from the values `by_sequence`; intervals are BCa.
 
     Rows with a head are values of that head, for the pair `whole`. Rows without a head are means over the heads of a
     layer (`sd`: standard deviation over heads). One more measure has no head, `mixing_share`: the divergence of local
