@@ -86,9 +86,8 @@ def coreference_examples(
     words) before it. The excerpt extends one word beyond both, and each row is divided by its sum over the excerpt: in
     a miss, the word that the head attends to most may lie outside.
     """
-    heads = (
-        systems.dropna(subset="layer")[["layer", "head"]].drop_duplicates().astype(int).to_numpy().tolist()
-    )
+    places = systems.dropna(subset="layer")[["layer", "head"]].drop_duplicates()
+    heads = places.astype(int).to_numpy().tolist()
     examples: dict[tuple[int, int, bool], HeadExample] = {}
     for text, pieces in zip(texts.documents, texts.pieces, strict=True):
         pairs = [*_near_antecedents(text, distances)]
