@@ -36,7 +36,6 @@ def dependency_table(
     minimum: int,
     alpha: float = 0.05,
     resamples: int = 999,
-    permutations: int = 9999,
     seed: int = 0,
 ) -> pd.DataFrame:
     """The table `clark_dependencies` (docs/tables.yaml): the best attention head and the best fixed offset.
@@ -69,7 +68,7 @@ def dependency_table(
         differences[relation] = pd.Series(head_right - offset_right).groupby(sentences).sum()
     if not rows:
         raise InputError(f"no relation has {minimum} arcs: give more sentences or lower the minimum")
-    p = sign_flip(pd.DataFrame(differences).to_numpy(), permutations=permutations, seed=seed)
+    p = sign_flip(pd.DataFrame(differences).to_numpy(), seed=seed)
     table = pd.DataFrame([*rows.values()], pd.Index(rows, name="relation")).reset_index()
     return table.assign(p_adjusted=adjust(p, "fdr_by"))
 

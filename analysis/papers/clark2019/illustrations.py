@@ -16,6 +16,8 @@ from analysis.scores.words import split_words, word_maps
 from analysis.texts.chains import Document
 
 TO_ANTECEDENT = "mention to antecedent"
+LENGTHS = (6, 12)  # fewest and most words of a sentence
+DISTANCES = (4, 10)  # fewest and most words from the antecedent to the mention
 LONGEST = 14  # characters of a word in an excerpt: addresses are neither legible nor for print
 ARROWS = dict(zip(DIRECTIONS, ("dep→head", "head→dep"), strict=True)) | {TO_ANTECEDENT: "mention→antecedent"}
 
@@ -48,17 +50,16 @@ def head_examples(
     attachment: Attachment,
     scored: pd.DataFrame,
     table: pd.DataFrame,
-    lengths: tuple[int, int] = (6, 12),
     rows: str = "mean",
 ) -> list[HeadExample]:
     """For each row of a `dependency_table`, the first arc of the relation that its head finds, and the first it misses.
 
-    The arcs are the first ones in sentences of `lengths` (fewest and most words), not the best. A head that only hits,
-    or only misses, has one example. Source: Clark 2019, Figure 5; departures: a miss beside each hit, and [CLS] and
-    [SEP] are masked, as for the accuracy.
+    The arcs are the first ones in sentences of suitable LENGTHS, not the best. A head that only hits, or only misses,
+    has one example. Source: Clark 2019, Figure 5; departures: a miss beside each hit, and [CLS] and [SEP] are masked,
+    as for the accuracy.
     """
     examples, is_right = [], right(attachment, scored)
-    suitable = (scored["head"] > 0) & scored["length"].between(*lengths)
+    suitable = (scored["head"] > 0) & scored["length"].between(*LENGTHS)
     for row in table.itertuples():
         hits = is_right[:, row.layer, DIRECTIONS.index(row.direction), row.head]
         for hit in (True, False):
@@ -74,23 +75,19 @@ def head_examples(
 
 
 def coreference_examples(
-    encoder: Encoder,
-    texts: Texts,
-    systems: pd.DataFrame,
-    distances: tuple[int, int] = (4, 10),
-    rows: str = "mean",
+    encoder: Encoder, texts: Texts, systems: pd.DataFrame, rows: str = "mean"
 ) -> list[HeadExample]:
     """For each head of `held_out_systems`, the first excerpt in which it finds an antecedent, and the first it misses.
 
-    The head chooses among all words, as in the paper; the mention has a single antecedent, `distances` (fewest and most
-    words) before it. The excerpt extends one word beyond both, and each row is divided by its sum over the excerpt: in
-    a miss, the word that the head attends to most may lie outside.
+    The head chooses among all words, as in the paper; the mention has a single antecedent, at one of DISTANCES. The
+    excerpt extends one word beyond both, and each row is divided by its sum over the excerpt: in a miss, the word that
+    the head attends to most may lie outside.
     """
     places = systems.dropna(subset="layer")[["layer", "head"]].drop_duplicates()
     heads = places.astype(int).to_numpy().tolist()
     examples: dict[tuple[int, int, bool], HeadExample] = {}
     for text, pieces in zip(texts.documents, texts.pieces, strict=True):
-        pairs = [*_near_antecedents(text, distances)]
+        pairs = [*_near_antecedents(text)]
         if not pairs or len(examples) == 2 * len(heads):
             continue
         maps = word_maps(encoder, pieces, rows)[:, :, 1:-1, 1:-1]
@@ -106,7 +103,7 @@ def coreference_examples(
     return [examples[key] for key in keys if key in examples]
 
 
-def _near_antecedents(text: Document, distances: tuple[int, int]) -> Iterator[tuple[int, int, int]]:
+def _near_antecedents(text: Document) -> Iterator[tuple[int, int, int]]:
     """Mentions with a single antecedent that is near: the number of the anaphor, its head word, the antecedent's.
 
     Mentions with a long word in their excerpt are left out.
@@ -114,7 +111,7 @@ def _near_antecedents(text: Document, distances: tuple[int, int]) -> Iterator[tu
     pairs, heads = antecedents(text), text.mentions["head"].tolist()
     for anaphor, mention in enumerate(np.flatnonzero(pairs.any(axis=1))):
         first, *others = np.flatnonzero(pairs[mention])
-        is_near = distances[0] <= heads[mention] - heads[first] <= distances[1]
+        is_near = DISTANCES[0] <= heads[mention] - heads[first] <= DISTANCES[1]
         forms = text.words["form"].iloc[_excerpt(heads[mention], heads[first])]
         if is_near and not others and forms.str.len().max() <= LONGEST:
             yield anaphor, heads[mention], heads[first]

@@ -253,12 +253,7 @@ def _attention(encoder: Encoder, batch: Sequence[Words]) -> Float[Tensor, "batch
 
 
 def train(
-    probes: Mapping[Hashable, Probe],
-    encoder: Encoder,
-    data: Parses,
-    step: int = 1,
-    learning_rate: float = LEARNING_RATE,
-    progress: bool = True,
+    probes: Mapping[Hashable, Probe], encoder: Encoder, data: Parses, step: int = 1, progress: bool = True
 ) -> None:
     """Trains all probes in one epoch; the attention of each batch is computed once and not kept.
 
@@ -279,7 +274,7 @@ def train(
 
     # One optimiser per probe would give the same: Adam treats every weight by itself.
     weights = [weight for probe in probes.values() for weight in probe.parameters()]
-    fit(steps, loss, torch.optim.Adam(weights, learning_rate))
+    fit(steps, loss, torch.optim.Adam(weights, LEARNING_RATE))
 
 
 def _loss(logits: Logits, gold: Int[Tensor, "batch word"]) -> Float[Tensor, ""]:

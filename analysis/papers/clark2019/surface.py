@@ -39,6 +39,7 @@ COLUMNS = [*SHARES, *ROW_STATISTICS]
 NEIGHBOURS = ["previous", "next"]  # that claims read head by head
 LAYERWISE = ["cls", "sep", "punct", "cls_cls", "sep_sep", "entropy"]  # that claims read layer by layer
 STOPS, SPECIAL = [".", ","], ["[CLS]", "[SEP]"]
+LENGTH = 13  # tokens of an excerpt, without [CLS] and [SEP]
 # The patterns of figure 1, and the column in which a head of the pattern has a high value.
 PATTERNS = {"broad": "entropy", "next token": "next", "[CLS]": "cls", "[SEP]": "sep"}
 PATTERNS |= {"full stops and commas": "punct"}
@@ -139,13 +140,13 @@ def pattern_heads(table: pd.DataFrame, uniform: pd.Series) -> pd.DataFrame:
 
 
 def excerpt(
-    layout: Layout, attention: Float[np.ndarray, "layer head token token"], length: int = 13
+    layout: Layout, attention: Float[np.ndarray, "layer head token token"]
 ) -> tuple[list[str], Float[np.ndarray, "layer head position position"]]:
-    """[CLS], the `length` tokens in a row with most full stops and commas, and the last [SEP].
+    """[CLS], the LENGTH tokens in a row with most full stops and commas, and the last [SEP].
 
     The tokens, and the attention between them; each row is divided by its sum.
     """
-    windows = sliding_window_view(np.isin(layout.tokens[1:-1], STOPS), min(length, len(layout) - 2))
+    windows = sliding_window_view(np.isin(layout.tokens[1:-1], STOPS), min(LENGTH, len(layout) - 2))
     start = 1 + int(windows.sum(axis=1).argmax())
     positions = np.array([0, *range(start, start + windows.shape[1]), len(layout) - 1])
     inside = attention[..., positions[:, None], positions]

@@ -87,12 +87,7 @@ SHAPES = {
 
 
 def size_table(
-    sizes: Sequence[int],
-    effects: Sequence[float | int],
-    runs: int,
-    families: int,
-    rule: Rule,
-    shapes: Sequence[str] = tuple(SHAPES),
+    sizes: Sequence[int], effects: Sequence[float | int], runs: int, families: int, rule: Rule
 ) -> pd.DataFrame:
     """The table `calibration` (docs/tables.yaml): size (effect 0) and power of every rule.
 
@@ -102,7 +97,7 @@ def size_table(
     if min(*sizes, families) < 2:
         raise InputError(f"n is {min(sizes)}, families {families}: give at least 2 sequences and 2 families")
     tables = []
-    for shape, n in tqdm([*product(shapes, sizes)], desc="simulate", unit="size"):
+    for shape, n in tqdm([*product(SHAPES, sizes)], desc="simulate", unit="size"):
         parts = [
             t_test_size(shape, n, runs, rule, effects),
             family_size(shape, n, families, rule, effects),

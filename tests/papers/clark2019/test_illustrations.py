@@ -2,9 +2,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.encoders.models import load_encoder
-from analysis.papers.clark2019 import coreference
+from analysis.papers.clark2019 import coreference, illustrations
 from analysis.papers.clark2019.attachment import dependency_table
-from analysis.papers.clark2019.illustrations import coreference_examples, head_examples, linguistic_heads
 from analysis.papers.clark2019.published import BOTH_HALVES
 from analysis.scores.attachment import DIRECTIONS, attach
 from analysis.scores.words import split_words, word_maps
@@ -12,15 +11,16 @@ from analysis.texts.chains import read_chains
 from analysis.texts.dependencies import arcs
 
 
-def test_first_hit_and_first_miss_of_each_relation(tiny, words):
+def test_first_hit_and_first_miss_of_each_relation(tiny, words, monkeypatch):
+    monkeypatch.setattr(illustrations, "LENGTHS", (4, 14))
     scored, attachment = arcs(words), attach(tiny, words, progress=False)
-    table = dependency_table(attachment, scored, minimum=20, resamples=99, permutations=99).head(3)
+    table = dependency_table(attachment, scored, minimum=20, resamples=99).head(3)
     forms = words.groupby("sentence")["form"].agg(list)
     maps = {
         number: word_maps(tiny, split_words(tiny.tokenizer, [sentence]).kept[0])[..., 1:-1, 1:-1]
         for number, sentence in forms.items()
     }
-    examples = iter(head_examples(tiny, attachment, scored, table, (4, 14)))
+    examples = iter(illustrations.head_examples(tiny, attachment, scored, table))
     for row in table.itertuples():
         rows = scored[(scored["relation"] == row.relation) & (scored["head"] > 0)]
         first = {}
@@ -40,11 +40,12 @@ def test_first_hit_and_first_miss_of_each_relation(tiny, words):
     assert next(examples, None) is None
 
 
-def test_a_hit_and_a_miss_of_each_head_for_antecedents(bundled):
+def test_a_hit_and_a_miss_of_each_head_for_antecedents(bundled, monkeypatch):
+    monkeypatch.setattr(illustrations, "DISTANCES", (1, 30))
     encoder = load_encoder("minilm")  # heads with random weights hit nothing
     texts = coreference.beginnings(encoder, read_chains([bundled]).documents)
     systems = pd.DataFrame([*np.ndindex(encoder.layers, encoder.heads)], columns=["layer", "head"])
-    examples = coreference_examples(encoder, texts, systems, distances=(1, 30))
+    examples = illustrations.coreference_examples(encoder, texts, systems)
     keys = [(example.layer, example.head, example.hit) for example in examples]
     assert keys == sorted({*keys}, key=lambda key: (key[:2], not key[2]))
     assert {example.hit for example in examples} == {True, False}
@@ -65,4 +66,4 @@ def test_linguistic_heads_beat_the_offset_or_find_antecedents():
         {"scored_on": [BOTH_HALVES] * 2 + ["all documents"], "layer": [2, None, 1], "head": [3, None, 1]}
     )
     expected = [[0, 1, "obj, det"], [2, 3, "coreference"]]
-    assert linguistic_heads(dependencies, readings).to_numpy().tolist() == expected
+    assert illustrations.linguistic_heads(dependencies, readings).to_numpy().tolist() == expected

@@ -106,12 +106,13 @@ def planted(monkeypatch, tiny, words):
     return data
 
 
-def test_probes_learn_a_planted_head(planted, tiny):
+def test_probes_learn_a_planted_head(planted, tiny, monkeypatch):
+    monkeypatch.setattr(probes, "LEARNING_RATE", 0.05)
     kinds = {
         "attention": probes.AttentionProbe(8, SEEDS),
         "words": probes.AttentionWordsProbe(8, DIMENSION, SEEDS),
     }
-    probes.train(kinds, tiny, planted, learning_rate=0.05, progress=False)
+    probes.train(kinds, tiny, planted, progress=False)
     for heads in probes.predict(kinds, tiny, planted).values():
         assert min(uas(seed, planted.words) for seed in heads) > 0.97
 
