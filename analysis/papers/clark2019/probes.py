@@ -149,8 +149,8 @@ class AttentionWordsProbe(Probe):
         # The weights of every position, for all seeds, times the attention of its pairs:
         # (batch, position, position, 3 times seeds).
         terms = batch.attention @ torch.cat(weights).movedim(0, -1)
-        bias, of_dependent, of_candidate = terms.chunk(3, dim=-1)
-        logits = bias + of_dependent * is_paired[:, None, :, None] + of_candidate.transpose(1, 2)
+        bias, by_dependent, by_candidate = terms.chunk(3, dim=-1)
+        logits = bias + by_dependent * is_paired[:, None, :, None] + by_candidate.transpose(1, 2)
         return with_root(logits.movedim(-1, 0), self.root, batch)
 
 
@@ -174,8 +174,8 @@ def with_root(
     """Logits of all candidates of every word, -inf after the last word; ROOT's come from [CLS] and [SEP]."""
     rows = logits[:, :, 1:-1]
     last = (batch.lengths + 1)[None, :, None, None].expand(*rows.shape[:3], 1)
-    of_root = root[:, None, :1] * rows[..., :1] + root[:, None, 1:] * rows.gather(-1, last)
-    return _masked(torch.cat([of_root, rows[..., 1:-1]], dim=-1), batch)
+    root_logits = root[:, None, :1] * rows[..., :1] + root[:, None, 1:] * rows.gather(-1, last)
+    return _masked(torch.cat([root_logits, rows[..., 1:-1]], dim=-1), batch)
 
 
 class DistanceProbe(Probe):
@@ -196,11 +196,11 @@ class DistanceProbe(Probe):
         size = batch.vectors.shape[-1]
         distance, dependent, candidate = self.layer.split([3 + len(NEAR), size, size], dim=1)
         is_paired, candidate_vectors = candidates_of_pairs(batch, self.alignment)
-        by_distance = distances(batch)
-        of_distance = by_distance.flatten(0, 2) @ distance + self.bias[:, None]
-        of_dependent = (batch.vectors @ dependent[:, None])[:, :, :, None] * is_paired[:, None, :-1, None]
-        of_candidate = (candidate_vectors[:, :-1] @ candidate[:, None])[:, :, None]
-        units = of_distance.view(-1, *by_distance.shape[:3], HIDDEN) + of_dependent + of_candidate
+        features = distances(batch)
+        distance_units = features.flatten(0, 2) @ distance + self.bias[:, None]
+        dependent_units = (batch.vectors @ dependent[:, None])[:, :, :, None] * is_paired[:, None, :-1, None]
+        candidate_units = (candidate_vectors[:, :-1] @ candidate[:, None])[:, :, None]
+        units = distance_units.view(-1, *features.shape[:3], HIDDEN) + dependent_units + candidate_units
         logits = torch.tanh(units).flatten(1, 3) @ self.out + self.out_bias[:, None]
         return _masked(logits.view(units.shape[:-1]), batch)
 
