@@ -29,20 +29,14 @@ class HeadExample(NamedTuple):
     head. In a hit, the head attends most to the word of the annotation.
     """
 
-    relation: str
-    layer: int
-    head: int
-    direction: str
-    hit: bool
+    title: str
     forms: list[str]
     attention: Float[np.ndarray, "word word"]
     arc: tuple[int, int]
 
-    @property
-    def title(self) -> str:
-        """Relation and head, hit or miss; below, the direction of the attention."""
-        outcome = "hit" if self.hit else "miss"
-        return f"{self.relation} {self.layer}-{self.head}: {outcome}\n{ARROWS[self.direction]}"
+
+def _title(relation: str, layer: int, head: int, direction: str, hit: bool) -> str:
+    return f"{relation} {layer}-{head}: {'hit' if hit else 'miss'}\n{ARROWS[direction]}"
 
 
 def head_examples(
@@ -69,8 +63,8 @@ def head_examples(
                 [pieces] = split_words(encoder.tokenizer, [forms]).kept
                 attention = _normalised(word_maps(encoder, pieces, rows)[row.layer, row.head, 1:-1, 1:-1])
                 ends = (arc.word, arc.head - 1)[:: 1 if row.direction == DIRECTIONS[0] else -1]
-                place = row.relation, row.layer, row.head, row.direction, hit
-                examples.append(HeadExample(*place, forms, attention, ends))
+                title = _title(row.relation, row.layer, row.head, row.direction, hit)
+                examples.append(HeadExample(title, forms, attention, ends))
     return examples
 
 
@@ -97,8 +91,8 @@ def coreference_examples(
             if key not in examples:
                 forms, attention = text.words["form"].iloc[part], _normalised(maps[layer, head, part, part])
                 arc = (mention - part.start, antecedent - part.start)
-                place = "coreference", layer, head, TO_ANTECEDENT, key[-1]
-                examples[key] = HeadExample(*place, forms.tolist(), attention, arc)
+                title = _title("coreference", layer, head, TO_ANTECEDENT, key[-1])
+                examples[key] = HeadExample(title, forms.tolist(), attention, arc)
     keys = [(*head, hit) for head in heads for hit in (True, False)]
     return [examples[key] for key in keys if key in examples]
 

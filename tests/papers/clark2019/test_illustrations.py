@@ -30,7 +30,8 @@ def test_first_hit_and_first_miss_of_each_relation(tiny, words, monkeypatch):
             first.setdefault(bool(attention.argmax() == arc.head - 1), arc)
         for hit, arc in sorted(first.items(), reverse=True):
             example = next(examples)
-            assert example[:5] == (row.relation, row.layer, row.head, row.direction, hit)
+            outcome, arrow = "hit" if hit else "miss", illustrations.ARROWS[row.direction]
+            assert example.title == f"{row.relation} {row.layer}-{row.head}: {outcome}\n{arrow}"
             assert example.forms == forms[arc.sentence]
             step = 1 if row.direction == DIRECTIONS[0] else -1
             assert example.arc == (arc.word, arc.head - 1)[::step]
@@ -46,13 +47,15 @@ def test_a_hit_and_a_miss_of_each_head_for_antecedents(bundled, monkeypatch):
     texts = coreference.beginnings(encoder, read_chains([bundled]).documents)
     systems = pd.DataFrame([*np.ndindex(encoder.layers, encoder.heads)], columns=["layer", "head"])
     examples = illustrations.coreference_examples(encoder, texts, systems)
-    keys = [(example.layer, example.head, example.hit) for example in examples]
-    assert keys == sorted({*keys}, key=lambda key: (key[:2], not key[2]))
-    assert {example.hit for example in examples} == {True, False}
+    titles = [example.title.splitlines()[0] for example in examples]
+    places = [f"coreference {layer}-{head}" for layer, head in systems.to_numpy()]
+    order = [f"{place}: {outcome}" for place in places for outcome in ("hit", "miss")]
+    assert titles == [title for title in order if title in titles]
+    assert {title.split()[-1] for title in titles} == {"hit", "miss"}
     for example in examples:
         mention, antecedent = example.arc
         assert 0 <= antecedent < mention < len(example.forms) <= 33
-        if example.hit:  # no word of the excerpt but the mention itself gets more
+        if "hit" in example.title:  # no word of the excerpt but the mention itself gets more
             others = np.delete(example.attention[mention], mention)
             assert example.attention[mention, antecedent] >= others.max()
 
