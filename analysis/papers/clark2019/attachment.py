@@ -49,7 +49,7 @@ def dependency_table(
     """
     best = best_heads(attachment, scored, minimum).set_index("relation")
     in_first_half = pd.Series(halves(documents_of(attachment.words, scored), seed), index=scored.index)
-    rows, differences = {}, {}
+    rows, differences = [], {}
     for relation, arcs in frequent_relations(scored, minimum):
         first_half, sentences = in_first_half[arcs.index].to_numpy(), arcs["sentence"].to_numpy()
         if first_half.all() or not first_half.any():
@@ -59,18 +59,17 @@ def dependency_table(
         offset_right = cross_fitted(by_offset, first_half).astype(float)
         (low,), (high,) = bca_interval(head_right[:, None], sentences, alpha, resamples, seed)
         gain, gain_low, gain_high = mean_interval(head_right - offset_right, sentences)
-        rows[relation] = {
-            **best.loc[relation],
+        rows.append({
+            "relation": relation, **best.loc[relation],
             "accuracy": head_right.mean(), "low": low, "high": high,
             "offset": DESCENDING[by_offset.mean(axis=0).argmax()], "offset_accuracy": offset_right.mean(),
             "gain": gain, "gain_low": gain_low, "gain_high": gain_high,
-        }  # fmt: skip
+        })  # fmt: skip
         differences[relation] = pd.Series(head_right - offset_right).groupby(sentences).sum()
     if not rows:
         raise InputError(f"no relation has {minimum} arcs: give more sentences or lower the minimum")
     p = sign_flip(pd.DataFrame(differences).to_numpy(), seed=seed)
-    table = pd.DataFrame([*rows.values()], pd.Index(rows, name="relation")).reset_index()
-    return table.assign(p_adjusted=adjust(p, "fdr_by"))
+    return pd.DataFrame(rows).assign(p_adjusted=adjust(p, "fdr_by"))
 
 
 def frequent_relations(scored: pd.DataFrame, minimum: int) -> Iterator[tuple[str, pd.DataFrame]]:
