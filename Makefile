@@ -13,7 +13,9 @@ $(foreach name,PROFILE PAPERS RESULTS_DIR DATA_DIR PARSER,$(if $(filter-out unde
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help data plan reproduce study runs report verify refresh notebook test test-machines lint bench install lock clean
+# Goals that need no list of runs, and the others.
+DEVELOPMENT := help data verify refresh notebook test test-machines lint bench install lock clean
+.PHONY: $(DEVELOPMENT) plan reproduce study runs report
 
 # An active conda environment is used with `make PYTHON=python ...`; otherwise .venv is built from the lock.
 ifdef PYTHON
@@ -23,7 +25,7 @@ PYTHON := .venv/bin/python
 ENVIRONMENT := .venv/ready
 endif
 
-# The Python of .venv: BASE=python3.12 names another one.
+# The Python from which .venv is built.
 BASE ?= python3
 # Cores that this process may use, and how many notebooks these and the memory allow at a time.
 MACHINE := $(or $(shell $(if $(ENVIRONMENT),$(BASE),$(PYTHON)) -I analysis/study/machine.py 2>/dev/null),1 1)
@@ -71,7 +73,6 @@ PROFILES := $(patsubst profiles/%.yaml,%,$(wildcard profiles/*.yaml))
 D := $(CACHE)/done
 # Lists of tasks of the profile, such as 06_michel_ablation.tasks, and cache/parameters/<notebook>.yaml.
 TASKS := $(CACHE)/tasks.mk
-DEVELOPMENT := help data verify refresh notebook test test-machines lint bench install lock clean
 ifneq ($(filter-out $(DEVELOPMENT),$(MAKECMDGOALS)),)
 include $(TASKS)
 endif
@@ -101,25 +102,27 @@ STORE  := analysis/study/results.py
 
 # --- the study: which run needs which, and which rooms ----------------------------------------------------
 
-# Tasks whose heads get roles, and those for which an encoder is fine-tuned.
-ROLES := $(sort $(foreach name,03_test_all 03_robustness 04_compare 10_synthesis,$($(name).tasks)) $(11_matching.pair_tasks))
-TUNED := $(sort $(ROLES) $(foreach name,06_michel_ablation 06_michel_pruning 07_kovaleva_patterns 07_kovaleva_disable 08_pascual,$($(name).tasks)) \
-  $(10_synthesis.model_tasks) $(07_kovaleva_disable.start_tasks) $(11_matching.pair_tasks) $(11_matching.single_tasks))
+# Lists of tasks of the profile: those whose heads get roles, and all for which an encoder is fine-tuned.
+ROLES := 03_test_all.tasks 03_robustness.tasks 04_compare.tasks 10_synthesis.tasks 11_matching.pair_tasks
+TUNED := $(ROLES) 06_michel_ablation.tasks 06_michel_pruning.tasks 07_kovaleva_patterns.tasks 07_kovaleva_disable.tasks \
+  07_kovaleva_disable.start_tasks 08_pascual.tasks 10_synthesis.model_tasks 11_matching.single_tasks
+tasks = $(sort $(foreach list,$1,$($(list))))
+# The runs that fine-tune encoders on the lists whose names begin so.
+tuned = $(addprefix $D/00_finetune-,$(call tasks,$(filter $1%,$(TUNED))))
 
-finetune   := $(TUNED:%=$D/00_finetune-%)
-pretrained := $(ROLES:%=$D/01_extract-%-pretrained)
-finetuned  := $(ROLES:%=$D/01_extract-%-finetuned)
+finetune   := $(call tuned,)
+pretrained := $(patsubst %,$D/01_extract-%-pretrained,$(call tasks,$(ROLES)))
+finetuned  := $(pretrained:%-pretrained=%-finetuned)
 
 $(finetune): $(MODELS) $(call room,figures) analysis/statistics/training.py
 $(pretrained) $(finetuned): $(SCORES) $(addprefix analysis/statistics/,controls.py roles.py)
 $(finetuned): $D/01_extract-%-finetuned: $D/00_finetune-%
 
-# The Heads Hypothesis: scores, tests and labels of each task, then all tasks together, and what fine-tuning changes.
-# 02 and 03 show one task; `make 03_test-qqp` shows another one. 03_test_all saves the role tables of all tasks.
-score := $(ROLES:%=$D/02_score-%)
-tests := $(ROLES:%=$D/03_test-%)
-example := $(firstword $(filter mrpc toy-mrpc,$(ROLES)) $(ROLES))
-pande2021 := $(example:%=$D/02_score-%) $(example:%=$D/03_test-%) $D/03_test_all $D/03_robustness $D/04_compare
+# The Heads Hypothesis. 02 and 03 show one task, others on request: `make 03_test-qqp`.
+score := $(addprefix $D/02_score-,$(call tasks,$(ROLES)))
+tests := $(addprefix $D/03_test-,$(call tasks,$(ROLES)))
+example = $(firstword $(filter %-mrpc,$1) $1)
+pande2021 := $(call example,$(score)) $(call example,$(tests)) $D/03_test_all $D/03_robustness $D/04_compare
 
 $(sort $(pande2021) $(score) $(tests)): $(DRAWN) $(call room,papers/pande2021)
 $(score): $D/02_score-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
@@ -137,15 +140,15 @@ $D/05_clark_syntax: $D/05_clark_surface
 # Are Sixteen Heads Really Better than One?
 michel2019 := $D/06_michel_ablation $D/06_michel_pruning
 
-$(michel2019): $(DRAWN) $(call room,papers/michel2019) $(sort $(06_michel_ablation.tasks:%=$D/00_finetune-%) $(06_michel_pruning.tasks:%=$D/00_finetune-%))
+$(michel2019): $(DRAWN) $(call room,papers/michel2019) $(call tuned,06_)
 $D/06_michel_pruning: $D/06_michel_ablation
 
 # Revealing the Dark Secrets of BERT
 kovaleva2019 := $D/07_kovaleva_patterns $D/07_kovaleva_disable
 
 $(kovaleva2019): $(DRAWN) $(SCORES) $(call room,papers/kovaleva2019)
-$D/07_kovaleva_disable: $D/07_kovaleva_patterns $(sort $(foreach list,tasks start_tasks,$(07_kovaleva_disable.$(list):%=$D/00_finetune-%)))
-$D/07_kovaleva_patterns: $(07_kovaleva_patterns.tasks:%=$D/00_finetune-%)
+$D/07_kovaleva_disable: $D/07_kovaleva_patterns $(call tuned,07_kovaleva_disable)
+$D/07_kovaleva_patterns: $(call tuned,07_kovaleva_patterns)
 
 # Telling BERT's Full Story
 attribution := $(08_pascual.pretrained_tasks:%=$D/08_attribution-%-pretrained) $(08_pascual.tasks:%=$D/08_attribution-%-finetuned)
@@ -164,26 +167,23 @@ $D/09_niven_models: $(SCORES) $D/09_niven_cues
 # Across the papers
 synthesis := $D/10_synthesis $D/11_matching
 
-$D/10_synthesis: $(MODELS) $(DRAWN) $(call room,synthesis) $(10_synthesis.model_tasks:%=$D/00_finetune-%) $(pretrained) $(finetuned) $D/03_test_all \
+$D/10_synthesis: $(MODELS) $(DRAWN) $(call room,synthesis) $(call tuned,10_synthesis.model) $(pretrained) $(finetuned) $D/03_test_all \
   $D/04_compare $(clark2019) $(michel2019) $(kovaleva2019) $D/08_pascual
 
-# It waits for the ablations of 06, which it reads from the cache.
-$D/11_matching: $D/06_michel_ablation $(SCORES) $(DRAWN) $(call room,synthesis) $D/03_test_all \
-  $(foreach list,pair_tasks single_tasks,$(11_matching.$(list):%=$D/00_finetune-%))
+# Its ablations are those of 06, from the cache.
+$D/11_matching: $D/06_michel_ablation $(SCORES) $(DRAWN) $(call room,synthesis) $D/03_test_all $(call tuned,11_)
 
 # The last notebooks show the runs before them: the page to browse heads, and the claims of all papers.
 STUDIES := pande2021 clark2019 michel2019 kovaleva2019 pascual2021 niven2019 synthesis
 $(foreach name,$(filter-out $(STUDIES),$(PAPERS)),$(error unknown paper '$(name)': choose from $(STUDIES)))
 GOALS := $(foreach name,$(or $(PAPERS),$(STUDIES)),$($(name)))
-# All runs, in the order in which one reads them.
+# All runs in reading order, and those that are made only on request.
 RUNS := $(finetune) $(pretrained) $(finetuned) $(foreach name,$(STUDIES),$($(name))) $D/98_explorer $D/99_summary
-# Runs that are made only on request.
 ON_REQUEST := $(filter-out $(RUNS),$(score) $(tests))
 
 $D/98_explorer: $(GOALS) $(SCORES) $(DRAWN) $(call room,explorer)
 $D/99_summary: $(GOALS) $D/98_explorer $(DRAWN) analysis/study/front_page.py
 
-# Every run is made in the same way.
 NOTEBOOKS := $(basename $(notdir $(wildcard notebooks/[0-9]*.py)))
 $(foreach name,$(NOTEBOOKS),$(eval $(filter $D/$(name) $D/$(name)-%,$(RUNS) $(ON_REQUEST)): notebooks/$(name).py $(CACHE)/parameters/$(name).yaml))
 # Notebooks share the cores: with one thread each, two of them are done sooner than one after the other with two.

@@ -11,7 +11,7 @@ from analysis.statistics.judge import VERDICTS
 from analysis.study.folders import Folders
 from analysis.study.front_page import PAPERS, encoder_of, saved_claims
 from analysis.study.profiles import command_line, source
-from analysis.study.provenance import files_of, records_of
+from analysis.study.provenance import records_in
 from analysis.study.results import Results
 from analysis.study.runs import MACHINE_ROOM
 
@@ -30,7 +30,7 @@ def verdicts(profile: str) -> Iterator[str]:
 def write_index(profile: str, runs: Sequence[str]) -> Path:
     """Writes the index: verdicts, and the notebooks of `runs` that have run, with their figures; returns its path."""
     folders = Folders(profile)
-    records = records_of(files_of(folders.folder))
+    records = records_in(folders.folder)
     copies: dict[str, list[str]] = {}
     for run in (run for run in runs if (folders.notebooks / f"{run}.ipynb").exists()):
         copies.setdefault(run.split("-")[0], []).append(run)

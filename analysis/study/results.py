@@ -18,7 +18,7 @@ from analysis.statistics.controls import control_bank, control_sieves
 from analysis.statistics.p_values import above_zero
 from analysis.statistics.roles import LABELS
 from analysis.study.folders import STATES, Folders, short
-from analysis.study.provenance import PARSER, data_digest, files_of, new_record, weights_of, write_record
+from analysis.study.provenance import PARSER, data_digest, new_record, records_in, weights_of, write_record
 from analysis.study.runs import VARIABLE, current_run
 
 ATTENTION = "attention"  # the map source whose scores have no suffix in their file name
@@ -157,7 +157,7 @@ class Results(Folders):
     @cached_property
     def _known_weights(self) -> dict[str, dict[str, str]]:
         """The weights behind the profile's tables."""
-        return weights_of(files_of(self.profile.folder))
+        return weights_of(records_in(self.profile.folder))
 
     def load_table(self, name: str) -> pd.DataFrame:
         """A saved table; raises InputError if it is missing or damaged."""

@@ -24,7 +24,7 @@ from analysis.files import ROOT
 from analysis.study.folders import STATES
 from analysis.study.front_page import PAPERS
 from analysis.study.profiles import notebook_names, parameters
-from analysis.study.provenance import files_of, records_of
+from analysis.study.provenance import records_in
 from analysis.texts.tasks import original
 
 PROFILE = os.environ.get("STUDY_PROFILE", "paper")
@@ -153,7 +153,7 @@ def test_parameters_of_the_executed_notebook(study: Ran, name: str):
 
 def test_provenance_of_every_table(study: Ran):
     """Each table names its notebook, its parameters and the weights that it comes from."""
-    records = records_of(files_of(study.folder))
+    records = records_in(study.folder)
     tables = {name: entry for record in records.values() for name, entry in record["tables"].items()}
     assert set(tables) == {path.stem for path in (study.folder / "tables").glob("*.csv")}
     assert bool(records[f"01_extract-{TASKS[0]}-pretrained"]["data"]) != TOY
