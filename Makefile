@@ -1,6 +1,6 @@
 # The study in one command: make reproduce. Plain `make` prints help.
 PROFILE ?= offline
-# Papers to run, by the names of their folders; none: all.
+# Papers to run, by their folders; none: all.
 PAPERS ?=
 
 # Make splits names at spaces, and `clean` deletes: a name that is empty or has other characters is refused.
@@ -41,8 +41,7 @@ help:  ## print this help
 
 # An index of PyTorch's own builds: TORCH=cpu. None: pip chooses.
 TORCH ?=
-# All packages by their hashes; then torch, whose builds share a version but no hash, with the packages of CUDA if it
-# needs them; then the study itself. pip takes no -e beside hashes.
+# All packages by their hashes; torch, whose builds share a version but no hash; the study: pip takes no -e beside hashes.
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 define INSTALL
 $1 $(PIP_INSTALL) --no-deps --require-hashes -r requirements.lock
@@ -98,7 +97,6 @@ MODELS := $(TEXTS) $(call room,encoders)
 BANKS  := $(addprefix analysis/,banks.py roles.py)
 SCORES := $(MODELS) $(BANKS) $(call room,scores)
 DRAWN  := $(BANKS) $(call room,statistics figures)
-STORE  := analysis/study/results.py
 
 # --- the study: which run needs which, and which rooms ----------------------------------------------------
 
@@ -123,7 +121,6 @@ score := $(addprefix $D/02_score-,$(call tasks,$(ROLES)))
 tests := $(addprefix $D/03_test-,$(call tasks,$(ROLES)))
 example = $(firstword $(filter %-mrpc,$1) $1)
 pande2021 := $(call example,$(score)) $(call example,$(tests)) $D/03_test_all $D/03_robustness $D/04_compare
-
 $(sort $(pande2021) $(score) $(tests)): $(DRAWN) $(call room,papers/pande2021)
 $(score): $D/02_score-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
 $(tests): $D/03_test-%: $D/03_test_all
@@ -132,20 +129,17 @@ $D/03_robustness $D/04_compare: $(pretrained) $(finetuned) $D/03_test_all
 
 # What Does BERT Look At?
 clark2019 := $D/05_clark_surface $D/05_clark_syntax
-
 $(clark2019): $(DRAWN) $(call room,papers/clark2019)
 $D/05_clark_surface: $(SCORES)
 $D/05_clark_syntax: $D/05_clark_surface
 
 # Are Sixteen Heads Really Better than One?
 michel2019 := $D/06_michel_ablation $D/06_michel_pruning
-
 $(michel2019): $(DRAWN) $(call room,papers/michel2019) $(call tuned,06_)
 $D/06_michel_pruning: $D/06_michel_ablation
 
 # Revealing the Dark Secrets of BERT
 kovaleva2019 := $D/07_kovaleva_patterns $D/07_kovaleva_disable
-
 $(kovaleva2019): $(DRAWN) $(SCORES) $(call room,papers/kovaleva2019)
 $D/07_kovaleva_disable: $D/07_kovaleva_patterns $(call tuned,07_kovaleva_disable)
 $D/07_kovaleva_patterns: $(call tuned,07_kovaleva_patterns)
@@ -153,20 +147,17 @@ $D/07_kovaleva_patterns: $(call tuned,07_kovaleva_patterns)
 # Telling BERT's Full Story
 attribution := $(08_pascual.pretrained_tasks:%=$D/08_attribution-%-pretrained) $(08_pascual.tasks:%=$D/08_attribution-%-finetuned)
 pascual2021 := $(attribution) $D/08_pascual
-
 $(pascual2021): $(DRAWN) $(SCORES) $(call room,papers/pascual2021)
 $(filter %-finetuned,$(attribution)): $D/08_attribution-%-finetuned: $D/00_finetune-%
 $D/08_pascual: $(attribution)
 
 # Probing Neural Network Comprehension of Natural Language Arguments
 niven2019 := $D/09_niven_cues $D/09_niven_models
-
 $(niven2019): $(TEXTS) $(DRAWN) $(call room,papers/niven2019)
 $D/09_niven_models: $(SCORES) $D/09_niven_cues
 
 # Across the papers
 synthesis := $D/10_synthesis $D/11_matching
-
 $D/10_synthesis: $(MODELS) $(DRAWN) $(call room,synthesis) $(call tuned,10_synthesis.model) $(pretrained) $(finetuned) $D/03_test_all \
   $D/04_compare $(clark2019) $(michel2019) $(kovaleva2019) $D/08_pascual
 
@@ -191,7 +182,7 @@ $D/%: export OMP_NUM_THREADS ?= $(shell echo $$(( $(CORES) > $(JOBS) ? $(CORES) 
 $D/%: export STUDY_RUNS := $(notdir $(RUNS))
 # Not empty if all papers run, after which the front page is written.
 $D/%: export STUDY_WHOLE := $(if $(filter-out $(or $(PAPERS),$(STUDIES)),$(STUDIES)),,yes)
-$(RUNS) $(ON_REQUEST): $(STORE) | $(ENVIRONMENT) $(RELEASED)
+$(RUNS) $(ON_REQUEST): analysis/study/results.py | $(ENVIRONMENT) $(RELEASED)
 	@$(PYTHON) -m analysis.run $(@F) --profile $(PROFILE) --keep
 
 # `make 03_test-toy-mrpc`, or `make 03_test` for all tasks.
@@ -246,8 +237,7 @@ notebook: $(ENVIRONMENT)  ## JupyterLab; the scripts in notebooks/ open as noteb
 test: $(ENVIRONMENT)  ## all tests (DATA_DIR and PARSER add those on real data)
 	$(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile
 
-# Other processors, as far as one can imitate them: no wide vector instructions in PyTorch, oneDNN and MKL, and the
-# kernels of another processor in OpenBLAS. No result may depend on the last bits.
+# No wide vector instructions in PyTorch, oneDNN and MKL; below, the kernels of another processor in OpenBLAS.
 OTHER_ARITHMETIC := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_ENABLE_INSTRUCTIONS=SSE4_2
 test-machines: $(ENVIRONMENT)  ## the smoke study and the statistics tests under the arithmetic of other processors
 	$(OTHER_ARITHMETIC) STUDY_PROFILE=smoke OPENBLAS_CORETYPE=Haswell $(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile \

@@ -58,10 +58,11 @@ def saved_claims(results: Results) -> dict[str, pd.DataFrame]:
     """
     names = {paper: [f"claims-{paper}"] for paper in PAPERS}
     names["synthesis"].append("claims-matching")
-    tables = {
-        paper: current({name: results.load_if_saved(name) for name in names[paper]}) for paper in PAPERS
-    }
-    return {paper: pd.concat(parts.values(), ignore_index=True) for paper, parts in tables.items() if parts}
+    tables = {}
+    for paper in PAPERS:
+        if parts := current({name: results.load_if_saved(name) for name in names[paper]}):
+            tables[paper] = pd.concat(parts.values(), ignore_index=True)
+    return tables
 
 
 def claims_section(tables: Mapping[str, pd.DataFrame]) -> str:

@@ -32,9 +32,10 @@ def write_index(profile: str, runs: Sequence[str]) -> Path:
     folders = Folders(profile)
     records = records_in(folders.folder)
     copies: dict[str, list[str]] = {}
-    for run in (run for run in runs if (folders.notebooks / f"{run}.ipynb").exists()):
-        copies.setdefault(run.split("-")[0], []).append(run)
-    copies = {name: names for name, names in copies.items() if name not in MACHINE_ROOM}
+    for run in runs:
+        notebook = run.split("-")[0]
+        if notebook not in MACHINE_ROOM and (folders.notebooks / f"{run}.ipynb").exists():
+            copies.setdefault(notebook, []).append(run)
     first = [f"1. [{_title(name)}](notebooks/{copies[name][0]}.ipynb)" for name in FIRST if name in copies]
     lines = [f"# Results of profile `{profile}`", "", f"Encoder: {encoder_of(profile)}.", ""]
     lines += ["## Read these first", "", *first, "", "## Verdicts", ""]
