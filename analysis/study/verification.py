@@ -47,8 +47,8 @@ def largest_difference(new: pd.DataFrame, old: pd.DataFrame) -> float:
 def verify(profile: str) -> None:
     """Prints what differs from the committed results; raises InputError if a conclusion does."""
     new_folder, old_folder = Folders(profile).folder, committed(profile)
-    records = new_records, old_records = records_in(new_folder), records_in(old_folder)
-    new_weights, old_weights = map(weights_of, records)
+    new_records, old_records = records_in(new_folder), records_in(old_folder)
+    new_weights, old_weights = weights_of(new_records), weights_of(old_records)
     problems = [f"provenance/{run}.json is missing" for run in old_records if run not in new_records]
     claims, differences = {}, {}
     for path in files_in(old_folder / "tables"):
@@ -71,10 +71,8 @@ def verify(profile: str) -> None:
         if too_many_verdicts(*map(pd.concat, zip(*tables, strict=True))):
             problems.append(f"{name}: too many verdicts differ")
     print("largest differences of numbers, by table:", pd.Series(differences).nlargest(3).round(5).to_dict())
-    data = {
-        run: (record.get("data"), new_records.get(run, {}).get("data")) for run, record in old_records.items()
-    }
-    if runs := [run for run, (old, new) in data.items() if old and new and old != new]:
+    data = [(run, new_records.get(run, {}).get("data"), old_records[run].get("data")) for run in old_records]
+    if runs := [run for run, new, old in data if new and old and new != old]:
         print(f"compared, not judged: {', '.join(runs)} read other data than for the committed results")
     elif problems:
         raise InputError(f"profile {profile} is not reproduced: {'; '.join(problems)}")
