@@ -4,7 +4,6 @@ By default it is profile `paper` at the size of `smoke`, whose data `make data` 
 address; with STUDY_PROFILE=smoke it is profile smoke, on toy tasks.
 """
 
-import ast
 import fnmatch
 import os
 from contextlib import ExitStack
@@ -17,7 +16,7 @@ import pytest
 import xarray as xr
 import yaml
 from loopback import ENCODER, HEADS, LAYERS, TUNED, loopback, small_paper
-from studies import Tree, runs_of, saved, started
+from studies import Tree, runs_of, saved, started, values_of
 
 from analysis.encoders.models import load_encoder
 from analysis.files import ROOT
@@ -140,9 +139,7 @@ def test_parameters_of_the_executed_notebook(study: Ran, name: str):
     assert [item for item in tags if item] == [["parameters"], ["injected-parameters"], ["hide-input"]]
     assert code[2].metadata["jupyter"] == {"source_hidden": True}
     assert "import" in code[2].source
-    statements = ast.parse(code[0].source + "\n" + code[1].source).body
-    targets = [s.target if isinstance(s, ast.AnnAssign) else s.targets[0] for s in statements]
-    values = {target.id: ast.literal_eval(s.value) for target, s in zip(targets, statements, strict=True)}
+    values = values_of(notebook)
     script, *settings = name.split("-", 1)
     expected = yaml.safe_load((study.folder / f"cache/parameters/{script}.yaml").read_text())
     for key in {"task", "state"} & set(expected):
