@@ -206,13 +206,11 @@ class Results(Folders):
 
     def role_tables(self, tasks: Sequence[str]) -> pd.DataFrame:
         """The role tables of all tasks, pre-trained and fine-tuned, with leading columns task and state."""
-        tables = [
-            self.load_table(f"roles-{task}-{state}").assign(task=task, state=state)
-            for task in tasks
-            for state in STATES
-        ]
-        long = pd.concat(tables, ignore_index=True)
-        return long[["task", "state", *long.columns.drop(["task", "state"])]]
+        runs = [(task, state) for task in tasks for state in STATES]
+        tables = {run: self.load_table(f"roles-{'-'.join(run)}") for run in runs}
+        return (
+            pd.concat(tables, names=["task", "state"]).reset_index(["task", "state"]).reset_index(drop=True)
+        )
 
     def save_figure(self, figure: Figure, name: str) -> None:
         """Writes a figure as PNG and SVG, the same bytes for the same figure.
