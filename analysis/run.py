@@ -114,19 +114,17 @@ def _execute(execution: Run, folders: Folders, log: Path) -> None:
     write_text(path, nbformat.writes(prepared(jupytext.read(source(execution.notebook)))))
     write_text(log, "")
     _papermill(execution, path, log, folders.cache / "failed" / execution.name)
-    order = [name for name in os.environ.get(ORDER, "").split() if name.split("-")[0] not in MACHINE_ROOM]
-    cpu_seconds = _cpu_seconds() - cpu_start
-    notebook = linked(cleaned(nbformat.read(path, as_version=4)), execution.name, order, cpu_seconds)
-    write_text(path, nbformat.writes(notebook) + "\n")
     counts = folders.folder / COUNTED
-    kinds = counts.read_text(encoding="utf-8").split() if counts.exists() else []
+    origins = counts.read_text(encoding="utf-8").split() if counts.exists() else []
     counts.unlink(missing_ok=True)
-    cost = {
-        "seconds": round(time.monotonic() - start, 1),
-        "cpu_seconds": round(cpu_seconds, 1),  # with those of the kernel and what it started
-        "cached": {*kinds} == {"cached"},
-    }
-    finish_record(folders, execution, cost)
+    seconds = (
+        time.monotonic() - start,
+        _cpu_seconds() - cpu_start,
+    )  # with those of the kernel and what it started
+    cost = finish_record(folders, execution, *seconds, origins)
+    order = [name for name in os.environ.get(ORDER, "").split() if name.split("-")[0] not in MACHINE_ROOM]
+    notebook = linked(cleaned(nbformat.read(path, as_version=4)), execution.name, order, cost)
+    write_text(path, nbformat.writes(notebook) + "\n")
 
 
 def _papermill(execution: Run, path: Path, log: Path, failed: Path) -> None:

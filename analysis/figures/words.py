@@ -5,7 +5,7 @@ from IPython.display import Markdown
 
 
 def finding(text: str) -> Markdown:
-    """What a figure shows, for display under it in a notebook; it becomes the figure's alternative text."""
+    """What a figure shows, for display under it in a notebook."""
     return Markdown(f"**Finding.** {text}")
 
 

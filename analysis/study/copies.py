@@ -14,7 +14,7 @@ import nbformat
 
 from analysis.errors import InputError, exit_status
 from analysis.figures.pictures import in_palette
-from analysis.files import write_text
+from analysis.files import ROOT, parse_yaml, write_text
 from analysis.study.folders import Folders, short
 from analysis.study.profiles import command_line, source
 
@@ -23,8 +23,10 @@ LINKS = ("links-above", "links-below")  # ids of the first and the last cell
 TEXTS = {"text/html", "text/plain"}
 # Random names: those that pandas gives to styled tables, and addresses of objects.
 RANDOM = re.compile(r"(?<=\bT_)[0-9a-f]{5}(?=_|\b)|(?<= at )0x[0-9a-f]+")
-# A heading and the first sentence below it.
-SECTION = re.compile(r"^#+ +(.+)\n*((?:[^.#][^.]*\.)?)", re.MULTILINE)
+HEADING = re.compile(r"^#+ +(.+)", re.MULTILINE)
+FIGURE = re.compile(r"save_figure\(.*?f?\"([^\" ]+)\"\)$", re.MULTILINE | re.DOTALL)
+PLACE = re.compile(r"\{[^}]*\}")  # of a value in the name of a figure
+DICTIONARY = ROOT / "docs" / "tables.yaml"  # of tables and figures
 # For JupyterLab, Jupyter Book, and nbconvert with nbviewer. The output of folded code stays visible.
 FOLDED = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"], "transient": {"remove_source": True}}
 
@@ -57,16 +59,16 @@ def cleaned(notebook):
 
 
 def described(notebook) -> None:
-    """Gives every picture its alternative text: the heading above it and the first sentence below the heading."""
-    text = ""
+    """Gives every picture the words of docs/tables.yaml for its figure; one that is not saved, the heading above it."""
+    meanings, text = parse_yaml(DICTIONARY.read_bytes(), DICTIONARY)["figures"], ""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            for title, sentence in SECTION.findall("".join(cell.source)):
-                title = title.strip("* ")
-                text = f"{title}{'' if title.endswith('?') else '.'} {' '.join(sentence.split())}".strip()
+            text = (HEADING.findall(cell.source) or [text])[-1]
         for output in cell.get("outputs", []):
             if "image/png" in output.get("data", {}):
-                output.setdefault("metadata", {}).setdefault("image/png", {})["alt"] = text
+                saved = FIGURE.findall(cell.source)
+                alt = meanings.get(PLACE.sub("*", saved[-1]), text) if saved else text
+                output.setdefault("metadata", {}).setdefault("image/png", {})["alt"] = alt
 
 
 def linked(notebook, name: str, order: Sequence[str], cpu_seconds: float):
@@ -79,7 +81,7 @@ def linked(notebook, name: str, order: Sequence[str], cpu_seconds: float):
         before = [f"[← {other}]({other}.ipynb)" for other in order[max(place - 1, 0) : place]]
         after = [f"[{other} →]({other}.ipynb)" for other in order[place + 1 : place + 2]]
         links = " · ".join([*before, "[index](../README.md)", *after])
-        cost = f"this run took {cpu_seconds:.0f} CPU seconds"
+        cost = f"a run without its cache takes {cpu_seconds:.0f} CPU seconds"
         above = nbformat.v4.new_markdown_cell(f"{links} · {cost}", id=LINKS[0])
         below = nbformat.v4.new_markdown_cell(links, id=LINKS[1])
         notebook.cells = [above, *notebook.cells, below]
@@ -96,7 +98,7 @@ def _is_noise(output: Mapping[str, Any]) -> bool:
 def refresh(profile: str) -> None:
     """Rewrites the prose of a profile's executed copies from the scripts in notebooks/, without running anything.
 
-    Code and outputs stay; the alternative texts of pictures follow the headings. Raises InputError that names the
+    Code and outputs stay; the alternative texts of pictures follow docs/tables.yaml. Raises InputError that names the
     copies whose code differs from their scripts, which are left alone.
     """
     changed_code = []

@@ -18,7 +18,7 @@ from analysis.statistics.effects import AUC
 from analysis.statistics.roles import COUNTS, ROLES, role_counts
 from analysis.study.folders import Folders
 from analysis.study.profiles import parameters
-from analysis.study.provenance import records_in
+from analysis.study.provenance import records_in, whole_cost
 from analysis.study.results import Results
 from analysis.synthesis.regression import ALL_ROLES, WITHOUT
 
@@ -129,7 +129,7 @@ def _costs() -> dict[str, str]:
     seconds = {}
     for profile in ("offline", "glue-minilm"):
         records = records_in(Folders(profile).folder).values()
-        seconds[profile] = sum(record.get("cpu_seconds", math.nan) for record in records) / 2
+        seconds[profile] = sum(whole_cost(record) or math.nan for record in records) / 2
     return {
         "offline_minutes": number_text(seconds["offline"] / 60, ".0f"),
         "glue_hours": number_text(seconds["glue-minilm"] / 3600, ".1f"),

@@ -7,7 +7,7 @@ from graphlib import TopologicalSorter
 
 from analysis.study.folders import Folders
 from analysis.study.profiles import command_line
-from analysis.study.provenance import records_in
+from analysis.study.provenance import records_in, whole_cost
 
 
 def prerequisites(rules: str, runs: Sequence[str]) -> dict[str, set[str]]:
@@ -32,14 +32,12 @@ def longest_chain(waits: Mapping[str, set[str]], seconds: Mapping[str, float]) -
 
 
 def print_plan(runs: Sequence[str], profile: str, rules: str) -> None:
-    """Prints the CPU seconds of every run, their sum, and the longest chain of runs."""
-    records, seconds = records_in(Folders(profile).folder), {}
+    """Prints the CPU seconds of every run without its cache, their sum, and the longest chain of runs."""
+    records = records_in(Folders(profile).folder)
+    costs = {run: whole_cost(records.get(run, {})) for run in runs}
+    seconds = {run: cost for run, cost in costs.items() if cost is not None}
     for run in runs:
-        record = records.get(run, {})
-        note = "  (all from its cache)" if record.get("cached") else ""
-        if "cpu_seconds" in record:
-            seconds[run] = record["cpu_seconds"]
-        print(f"{run:40} {format(seconds[run], '9,.0f') if run in seconds else 'not recorded'}{note}")
+        print(f"{run:40} {format(seconds[run], '9,.0f') if run in seconds else 'not recorded'}")
     chain = longest_chain(prerequisites(rules, runs), seconds)
     print(f"{len(runs)} runs, {len(seconds)} of them recorded: {sum(seconds.values()):,.0f} CPU seconds")
     print(f"longest chain: {sum(seconds.get(run, 0) for run in chain):,.0f} CPU seconds: {' > '.join(chain)}")

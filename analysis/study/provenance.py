@@ -3,7 +3,8 @@
 import hashlib
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -69,11 +70,29 @@ def write_record(folders: Folders, run: Run, record: Mapping[str, Any]) -> None:
     write_text(folders.provenance / f"{run.name}.json", text + "\n")
 
 
-def finish_record(folders: Folders, run: Run, cost: Mapping[str, Any]) -> None:
-    """Adds to the record of a run what it has cost."""
-    path = folders.provenance / f"{run.name}.json"
+def finish_record(
+    folders: Folders, run: Run, seconds: float, cpu_seconds: float, origins: Collection[str]
+) -> float:
+    """Adds to the record of a run what it has cost, and returns what it costs without its cache (CPU seconds).
+
+    `origins` says of every result that can be cached whether it was "computed" or "cached". If one was cached, a run
+    with the same parameters before this one may have cost more: then that is what a run costs.
+    """
+    path, earlier = folders.provenance / f"{run.name}.json", folders.home / "provenance" / f"{run.name}.json"
     record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else new_record(run)
-    write_record(folders, run, record | cost)
+    whole = round(cpu_seconds, 1)
+    if "cached" in origins:
+        with suppress(OSError, ValueError, LookupError):  # no record or a damaged one tells nothing
+            before = json.loads(earlier.read_text(encoding="utf-8"))
+            whole = max(whole, whole_cost(before) or 0) if before["parameters"] == run.parameters else whole
+    cost = {"seconds": round(seconds, 1), "cpu_seconds": round(cpu_seconds, 1), "whole_cpu_seconds": whole}
+    write_record(folders, run, record | cost | {"cached": {*origins} == {"cached"}})
+    return whole
+
+
+def whole_cost(record: Mapping[str, Any]) -> float | None:
+    """The CPU seconds of a run without its cache; None if they were not recorded."""
+    return record.get("whole_cpu_seconds", record.get("cpu_seconds"))
 
 
 @cache

@@ -27,21 +27,18 @@ def test_set_up_is_folded_in_a_web_page():
 
 
 def test_a_picture_has_an_alternative_text():
-    """The heading above it and the first sentence below the heading, also in a web page."""
+    """What the dictionary says of the figure, or else the heading above it, also in a web page."""
     picture = nbformat.v4.new_output("display_data", {"image/png": "iVBORw0KGgo="})
-    headings = [
-        "Prose.\n\n## F1. Heads\n\nWhich heads do?\nAll. More.",
-        "## F2. Layers?\n\nHeads by\nlayer. More.",
-    ]
+    codes = ['results.save_figure(head_grids(a, "b"), f"F3-means-{task}")', "draw()"]
     notebook = nbformat.v4.new_notebook()
-    for text in headings:
-        notebook.cells.append(nbformat.v4.new_markdown_cell(text))
-        notebook.cells.append(nbformat.v4.new_code_cell("1", outputs=[nbformat.from_dict(picture)]))
+    for code in codes:
+        notebook.cells.append(nbformat.v4.new_markdown_cell("## Layers?\n\nHeads by layer."))
+        notebook.cells.append(nbformat.v4.new_code_cell(code, outputs=[nbformat.from_dict(picture)]))
     described(notebook)
     texts = [notebook.cells[place].outputs[0].metadata["image/png"]["alt"] for place in (1, 3)]
-    assert texts == ["F1. Heads. Which heads do? All.", "F2. Layers? Heads by layer."]
+    assert texts == ["Mean scores of all heads, by role.", "Layers?"]
     pages = HTMLExporter(extra_template_basedirs=[str(ROOT / "tools")], template_name="report")
-    assert f'alt="{texts[1]}"' in pages.from_notebook_node(notebook)[0]
+    assert f'alt="{texts[0]}"' in pages.from_notebook_node(notebook)[0]
 
 
 ORDER = ["01_first-mrpc", "02_second", "99_last"]
@@ -57,7 +54,7 @@ def test_links_to_the_neighbours(name: str, links: list[str]):
     cells = linked(nbformat.v4.new_notebook(), name, ORDER, 12.3).cells
     for cell in cells:  # above and below
         assert re.findall(r"\]\((.*?)\)", cell.source) == links
-    assert cells[0].source.endswith("this run took 12 CPU seconds")
+    assert cells[0].source.endswith("a run without its cache takes 12 CPU seconds")
     assert not linked(nbformat.v4.new_notebook(), name, [], 0).cells  # outside of the profile
 
 

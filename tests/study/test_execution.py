@@ -100,7 +100,7 @@ def test_run_with_another_value_leaves_the_results_alone(study: Study, capsys, c
 
 
 def test_cost_of_a_run(study: Study):
-    """CPU seconds of the kernel and of what it starts, and whether all that is cached was found."""
+    """CPU seconds of the kernel and of what it starts; where all was cached, the cost of the run before it stays."""
     burn = "import time\nwhile time.process_time() < 3: pass"
     first = f"made = Path({str(study.folder / 'made')!r})\nburnt = made.exists()\nmade.touch()"
     made = f"cached(Path({str(study.folder)!r}), 'some', 1, lambda: xr.Dataset({{'a': 1}}))"
@@ -119,6 +119,7 @@ def test_cost_of_a_run(study: Study):
         records.append(json.loads(path.read_text()))
     assert [record["cached"] for record in records] == [False, True]
     assert records[0]["cpu_seconds"] > records[1]["cpu_seconds"] + 3
+    assert {record["whole_cpu_seconds"] for record in records} == {records[0]["cpu_seconds"]}
 
 
 def start(study: Study, moves: int = -1, **environment: str) -> subprocess.Popen:

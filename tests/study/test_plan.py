@@ -20,7 +20,7 @@ def test_recorded_seconds_and_the_longest_chain(tmp_path, monkeypatch, capsys):
     folder.mkdir(parents=True)
     records = {
         "01_a": {"cpu_seconds": 1000.4, "cached": False},
-        "02_b-y": {"cpu_seconds": 30, "cached": True},
+        "02_b-y": {"cpu_seconds": 3, "whole_cpu_seconds": 30, "cached": True},
     }
     records |= {"02_b-x": {"seconds": 40}, "03_c": {"cpu_seconds": 5}}
     for run, record in records.items():
@@ -30,7 +30,7 @@ def test_recorded_seconds_and_the_longest_chain(tmp_path, monkeypatch, capsys):
     assert lines == [
         "01_a 1,000",
         "02_b-x not recorded",
-        "02_b-y 30 (all from its cache)",
+        "02_b-y 30",
         "03_c 5",
         "4 runs, 3 of them recorded: 1,035 CPU seconds",
         "longest chain: 1,035 CPU seconds: 01_a > 02_b-y > 03_c",
