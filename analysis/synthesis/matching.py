@@ -17,6 +17,7 @@ from IPython.display import Markdown
 from jaxtyping import Bool, Float
 from scipy import stats
 from sklearn.metrics import roc_auc_score
+from torch.nn.utils.rnn import pad_sequence
 
 from analysis.encoders.classifiers import texts_digest
 from analysis.encoders.interventions import Head, Intervention, Operator, head_name, sets
@@ -93,17 +94,15 @@ def attention_across(
     for indices in batches(sequences):
         batch = [sequences[index] for index in indices]
         other = padded([across(layout) for layout in batch])[:, 0].to(encoder.device)
-        rows = [
-            padded([np.diag(ROWS[name](layout)) for layout in batch])[:, 0]
-            .diagonal(0, -2, -1)
-            .to(encoder.device)
-            for name in ("matched", "unmatched")
+        marks = [
+            [torch.from_numpy(ROWS[name](layout)) for layout in batch] for name in ("matched", "unmatched")
         ]
+        rows = [pad_sequence(mark, batch_first=True).to(encoder.device) for mark in marks]
 
         def read(layer: int, attention: Attention, other=other, rows=rows) -> None:
             for _, head in (place for place in heads if place[0] == layer):
                 mass = (attention[:, head] * other).sum(-1)
-                sums[:] += [[float(mass[marks].sum()), float(marks.sum())] for marks in rows]
+                sums[:] += [[float(mass[row].sum()), float(row.sum())] for row in rows]
 
         read_layers(encoder, batch, read)
     return Masses(*(sums[:, 0] / np.maximum(sums[:, 1], 1)))
@@ -263,25 +262,22 @@ def dial_table(answers: pd.DataFrame, masses: Masses) -> pd.DataFrame:
     return table.assign(matched=masses.matched, unmatched=masses.unmatched)
 
 
-def match_scores(logits: xr.DataArray, match: int) -> xr.DataArray:
-    """The match logit (intervention, sequence) of logits with classes."""
+def match_scores(logits: xr.DataArray, match: int, positive: Bool[np.ndarray, " sequence"]) -> xr.DataArray:
+    """The match logits (intervention, sequence); their coordinate `positive` says which pairs match."""
     ordered = logits.transpose("intervention", "sequence", "class")
-    return ordered[..., 0].copy(data=match_logit(ordered.values, match)).drop_vars("class")
+    scores = ordered[..., 0].copy(data=match_logit(ordered.values, match)).drop_vars("class")
+    return scores.assign_coords(positive=("sequence", positive))
 
 
-def answer_table(scores: xr.DataArray, positive: Bool[np.ndarray, " sequence"]) -> pd.DataFrame:
-    """What every intervention does to the answers, from the match logits (intervention, sequence).
-
-    Columns edit, auc, fall (of the AUC), fall_low, fall_high, logit (mean), shift (of the mean), shift_low, shift_high
-    and share (pairs that are called matching), n; intervals are over sequences.
-    """
-    parts = scores.copy(data=auc_parts(scores.values, positive))
-    rows = []
-    for name in scores["intervention"].values.tolist():
-        part, score = parts.sel(intervention=name).values, scores.sel(intervention=name).values
-        fall = crossed_interval((parts.sel(intervention=BASELINE).values - part)[None])
-        shift = crossed_interval((score - scores.sel(intervention=BASELINE).values)[None])
-        rows.append((name, part.mean(), *fall, score.mean(), *shift, (score > 0).mean(), len(score)))
+def answer_table(scores: xr.DataArray) -> pd.DataFrame:
+    """What every intervention does to the answers, from `match_scores`: the columns of `matching_redirection`."""
+    names = scores["intervention"].values.tolist()
+    whole, logits = names.index(BASELINE), scores.values
+    parts, rows = auc_parts(logits, scores["positive"].values), []
+    for name, part, logit in zip(names, parts, logits, strict=True):
+        fall = crossed_interval((parts[whole] - part)[None])
+        shift = crossed_interval((logit - logits[whole])[None])
+        rows.append((name, part.mean(), *fall, logit.mean(), *shift, (logit > 0).mean(), len(logit)))
     columns = "edit auc fall fall_low fall_high logit shift shift_low shift_high share n".split()
     return pd.DataFrame(rows, columns=columns)
 
@@ -296,13 +292,9 @@ def overlap(sequences: Sequence[Layout]) -> Float[np.ndarray, " sequence"]:
     return shares
 
 
-def group_table(
-    scores: xr.DataArray, positive: Bool[np.ndarray, " sequence"], shared: Float[np.ndarray, " sequence"]
-) -> pd.DataFrame:
-    """Share of pairs called matching in groups by label and by the overlap of their texts, with and without edits.
-
-    `overlap_auc` is the AUC of the overlap alone.
-    """
+def group_table(scores: xr.DataArray, shared: Float[np.ndarray, " sequence"]) -> pd.DataFrame:
+    """Share of pairs called matching in groups by label and by the overlap of their texts, with and without edits."""
+    positive = scores["positive"].values
     names = [name for name in (BASELINE, BOTH, NATURAL) if name in scores["intervention"].values]
     called_matching = (scores.sel(intervention=names) > 0).values.T.astype(float)
     columns = ["share", "share_ablated", "share_dial"]
