@@ -144,9 +144,8 @@ def change_of_last_layers(tasks: Mapping[str, Task]) -> pd.DataFrame:
         earlier = [task.after("cosine", layer) for layer in range(task.layers) if layer not in last]
         return min(earlier, key=np.mean) - np.mean([task.after("cosine", layer) for layer in last], axis=0)
 
-    return over_runs(
-        {name: task for name, task in tasks.items() if original(name) != "qqp"}, last_minus_earlier
-    )
+    others = {name: task for name, task in tasks.items() if original(name) != "qqp"}
+    return over_runs(others, last_minus_earlier)
 
 
 def sink_by_depth(tasks: Mapping[str, Task], sink: str) -> pd.DataFrame:

@@ -64,7 +64,7 @@ def targets(tiny) -> list[reading.Targets]:
 
 @pytest.fixture(scope="module")
 def state(tiny, other, targets) -> xr.Dataset:
-    return reading.read_state(other, targets, LABELLER, 4, before=tiny, padded=2, budget=200)
+    return reading.read_state(other, targets, LABELLER, 4, before=tiny, padded=2)
 
 
 def maps_of(encoder: Encoder, target: reading.Targets) -> np.ndarray:
