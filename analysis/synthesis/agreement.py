@@ -13,7 +13,7 @@ from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.layers import head_grid
 from analysis.synthesis.sets import POOLED
 
-COLUMNS = ["kind", "task", "first", "second", "role", "statistic", "value", "low", "high", "runs", "heads"]
+COLUMNS = "kind task first second role statistic value low high runs heads".split()
 IMPORTANCE, ROLES = "importance", "roles across maps"
 
 SPEARMAN, WITHIN_LAYERS = STATISTICS = ("spearman", "spearman within layers")
@@ -84,12 +84,11 @@ def _interval(
 
 
 def survival_agreement(survival: pd.DataFrame | None, state: str) -> pd.DataFrame:
-    """COLUMNS of the kappa of each role's labels between attention and another map, kind "roles across maps"; empty
-    without a table.
+    """COLUMNS of the kappa of each role's labels between attention and another map; empty without a table.
 
-    `survival` has task, state, role, map, heads, kappa, low, high, on the same sequences for both maps. Rows for the
-    mean over tasks follow; its interval treats the tasks as independent estimates with normal errors. `heads` counts
-    the heads that have the role on the other map, over all tasks in the rows of the mean.
+    `survival` is the table `pascual_survival`. Rows for the mean over tasks follow; its interval treats the tasks as
+    independent estimates with normal errors. `heads` counts the heads that have the role on the other map, over all
+    tasks in the rows of the mean.
     """
     if survival is None:
         return pd.DataFrame(columns=COLUMNS)
@@ -99,9 +98,8 @@ def survival_agreement(survival: pd.DataFrame | None, state: str) -> pd.DataFram
     for (second, role), group in by_task.groupby(["second", "role"], sort=False):
         spread = (group["high"] - group["low"]) / (2 * z)
         error = z * np.sqrt((spread**2).sum()) / len(group)
-        value = group["value"].mean()
+        value, counts = group["value"].mean(), {"runs": len(group), "heads": int(group["heads"].sum())}
         limits = {"low": value - error, "high": min(value + error, 1.0)}
-        means.append({"task": POOLED, "second": second, "role": role, "value": value} | limits
-                     | {"runs": len(group), "heads": int(group["heads"].sum())})  # fmt: skip
+        means.append({"task": POOLED, "second": second, "role": role, "value": value} | limits | counts)
     both = pd.concat([by_task, pd.DataFrame(means)], ignore_index=True)
     return both.assign(kind=ROLES, first="attention", statistic="kappa").reindex(columns=COLUMNS)

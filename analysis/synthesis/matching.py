@@ -3,9 +3,10 @@
 Heads are chosen on the encoder before fine-tuning; what they do to answers is measured after. Source: this study.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice, product
+from itertools import chain, combinations, islice, product
 from math import comb, prod
 from typing import NamedTuple
 
@@ -39,6 +40,7 @@ DOSES = (0.1, 0.25, 0.5, 0.75, 1.0)
 DIAL, NATURAL = "dial", "dial, natural dose"
 OWN, SINK, UNMATCHED = "dial to the own text", "dial to the sink", "dial to unmatched words"
 TO_OWN, TO_WRONG = "to the own text", "to wrong words"
+SETS = 200  # other sets of heads, at most, that turn the dial
 BLOCKED = Redirection("all", NOWHERE, "other text")
 
 
@@ -174,11 +176,8 @@ def edits(
     }
     if "token_type_ids" in encoder.inputs(sequences[:1]):
         operators["values with the other token type"] = (ExchangedTypes(), 1)
-    return [
-        edit
-        for name, (operator, dose) in operators.items()
-        for edit in sets(encoder, {name: heads}, operator, dose)
-    ]
+    by_name = (sets(encoder, {name: heads}, *how) for name, how in operators.items())
+    return [*chain.from_iterable(by_name)]
 
 
 def row_counts(edits: Sequence[Intervention], sequences: Sequence[Layout]) -> pd.DataFrame:
@@ -191,34 +190,25 @@ def row_counts(edits: Sequence[Intervention], sequences: Sequence[Layout]) -> pd
     return pd.DataFrame(rows, columns=["edit", "rows", "without_target"])
 
 
-def reference_sets(
-    heads: Sequence[Head], width: int, most: int = 200, seed: int = 0
-) -> list[tuple[Head, ...]]:
+def reference_sets(heads: Sequence[Head], width: int) -> list[tuple[Head, ...]]:
     """Sets of as many heads from the same layers, `width` in each, that contain none of these heads.
 
-    All of them, or `most` random ones where there are more; none if a layer has too few other heads.
+    All of them, or SETS random ones where there are more; none if a layer has too few other heads.
     """
-    layers = {
-        layer: [head for head in range(width) if (layer, head) not in heads] for layer, _ in sorted(heads)
-    }
-    sizes = {layer: sum(place[0] == layer for place in heads) for layer in layers}
-    if any(sizes[layer] > len(others) for layer, others in layers.items()):
+    sizes = Counter(layer for layer, _ in sorted(heads))
+    others = {layer: [head for head in range(width) if (layer, head) not in heads] for layer in sizes}
+    if any(size > len(others[layer]) for layer, size in sizes.items()):
         return []
-    if prod(comb(len(others), sizes[layer]) for layer, others in layers.items()) <= most:
-        parts = [combinations(others, sizes[layer]) for layer, others in layers.items()]
-        by_layer = {tuple(combination) for combination in product(*parts)}
+    if prod(comb(len(others[layer]), size) for layer, size in sizes.items()) <= SETS:
+        by_layer = {*product(*(combinations(others[layer], size) for layer, size in sizes.items()))}
     else:
-        rng = np.random.default_rng(seed)
-        by_layer = {
-            tuple(
-                tuple(np.sort(rng.permutation(others)[: sizes[layer]]).tolist())
-                for layer, others in layers.items()
-            )
-            for _ in range(most)
-        }
+        rng, by_layer = np.random.default_rng(0), set()
+        for _ in range(SETS):
+            rows = [np.sort(rng.permutation(others[layer])[:size]).tolist() for layer, size in sizes.items()]
+            by_layer.add(tuple(map(tuple, rows)))
     return [
-        tuple((layer, head) for layer, part in zip(layers, parts, strict=True) for head in part)
-        for parts in sorted(by_layer)
+        tuple((layer, head) for layer, row in zip(sizes, rows, strict=True) for head in row)
+        for rows in sorted(by_layer)
     ]
 
 
@@ -231,14 +221,12 @@ def neighbours(heads: Sequence[Head], width: int) -> list[Head]:
     return others
 
 
-def reference_edits(
-    encoder: Encoder, heads: Sequence[Head], natural: float, most: int = 200, seed: int = 0
-) -> list[Intervention]:
+def reference_edits(encoder: Encoder, heads: Sequence[Head], natural: float) -> list[Intervention]:
     """The dial at the natural dose for the matching heads, for `reference_sets`, and for every single head.
 
     The names of single heads begin with "head". The control edit turns the matching heads to their own text.
     """
-    references = reference_sets(heads, encoder.heads, most, seed)
+    references = reference_sets(heads, encoder.heads)
     named = {NATURAL: heads} | {names_of(members): members for members in references}
     named |= {f"head {head_name(*head)}": [head] for head in np.ndindex(encoder.layers, encoder.heads)}
     own_text_edit = sets(encoder, {OWN: heads}, Redirection(to="own text"), natural)

@@ -21,9 +21,8 @@ from analysis.synthesis.matching_runs import SINGLE, Run, Study
 CLAIMS = [claim for claim in read_claims(Path(__file__).with_name("claims.yaml")) if claim.id[0] == "X"]
 NO_HEAD = "no head matches"
 NO_RUN = "no run of such a task trained successfully"
-Answers = Mapping[
-    str, xr.DataArray
-]  # by task, the match logits (run, intervention, sequence) of trained runs
+# By task, the match logits (run, intervention, sequence) of the runs that trained successfully.
+Answers = Mapping[str, xr.DataArray]
 
 
 def frames(
@@ -46,14 +45,13 @@ def frames(
         task: {name: joined(runs) for name, runs in by_condition.items()}
         for task, by_condition in blocked.items()
     }
-    needed_heads = needed(conditions)
+    training_blocked = needed(conditions)
     if not heads:
-        return {claim.id: not_applicable(NO_HEAD) for claim in CLAIMS} | {"X8": needed_heads}
+        return {claim.id: not_applicable(NO_HEAD) for claim in CLAIMS} | {"X8": training_blocked}
     trained = {run: array for run, array in scores.items() if run in {*study.trained}}
     answers = {
         task: joined([array for run, array in trained.items() if run[0] == task])
-        for task in study.dev
-        if task in {task for task, _ in trained}
+        for task in dict.fromkeys(task for task, _ in trained)
     }
     pair_tasks = {task for task, _ in study.pairs}
     pairs = {task: array for task, array in answers.items() if task in pair_tasks}
@@ -69,7 +67,7 @@ def frames(
         "X5": crossing(pairs, TO_WRONG, 0.25),
         "X6": dial({task: shift for task, shift in shifts.items() if task in pairs}),
         "X7": other_roles(pairs, heads, roles),
-        "X8": needed_heads,
+        "X8": training_blocked,
     }
 
 

@@ -126,9 +126,8 @@ class Study:
         """`effect_table` of the heads ablated alone, with layer, head and whether the head matches."""
         tables = {}
         for run, (logits, *_) in edited.items():
-            names = logits["intervention"].to_series()
-            single = logits[(names.str.fullmatch(SINGLE) | (names == BASELINE)).to_numpy()]
-            task = run[0]
+            task, names = run[0], logits["intervention"].to_series()
+            single = logits[names.str.fullmatch(f"{SINGLE}|{BASELINE}").to_numpy()]
             table = by_head(effect_table(single, labels_of(self.dev[task]), self.match[task], task=task))
             places = zip(table["layer"], table["head"], strict=True)
             table = table.assign(matching=[place in {*heads} for place in places])

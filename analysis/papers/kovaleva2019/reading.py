@@ -70,16 +70,12 @@ def find_targets(
     Departures: only the words themselves count, where the authors' code takes every piece with the same spelling;
     universal parts of speech and relations replace spaCy's labels, so that auxiliaries are not verbs.
     """
-    sequences = layouts(tokenizer, examples, max_tokens)
-    return [
-        Targets(
-            layout,
-            cluster,
-            feature_tokens(layout, example, relations[example.id], tags[example.id]),
-            verb_placements(layout, relations[example.id], tags[example.id]),
-        )
-        for layout, cluster, example in zip(sequences, clusters(examples), examples, strict=True)
-    ]
+    sequences, targets = layouts(tokenizer, examples, max_tokens), []
+    for layout, cluster, example in zip(sequences, clusters(examples), examples, strict=True):
+        words = relations[example.id], tags[example.id]
+        features, verbs = feature_tokens(layout, example, *words), verb_placements(layout, *words)
+        targets.append(Targets(layout, cluster, features, verbs))
+    return targets
 
 
 def feature_tokens(
@@ -288,13 +284,13 @@ def cosine(
 
 
 def padded_cosine(
-    before: Encoder, after: Encoder, sequences: Sequence[Layout], length: int = PADDED
+    before: Encoder, after: Encoder, sequences: Sequence[Layout]
 ) -> Float[np.ndarray, "sequence layer head"]:
-    """The cosine of maps padded to `length` tokens, with the rows of padding, as in the authors' code.
+    """The cosine of maps padded to PADDED tokens, with the rows of padding, as in the authors' code.
 
     These rows attend to the real tokens; they are most of the map of a short sequence.
     """
-    length = min(length, before.positions, before.tokenizer.model_max_length)
+    length = min(PADDED, before.positions, before.tokenizer.model_max_length)
     length = max(length, *(len(layout) for layout in sequences))
     filler = Words(0, np.full(length, before.tokenizer.pad_token_id), np.zeros(length, int))
     cosines = []

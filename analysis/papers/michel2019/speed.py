@@ -81,13 +81,13 @@ def speed_table(names: Sequence[str], batches: Sequence[int], rounds: int) -> pd
     return pd.DataFrame(rows, columns=SPEED)
 
 
-def most_speedup(width: int, share: float, tokens: int = TOKENS) -> float:
+def most_speedup(width: int, share: float) -> float:
     """The ratio of the multiplications in all layers with and without a share of the heads.
 
     Counts per token and layer, in units of the squared width: the feed-forward part has 8. Attention has 4 for its four
-    matrices and 2 T / width for products over T tokens; these shrink with the number of heads.
+    matrices and 2 T / width for products over T = TOKENS tokens; these shrink with the number of heads.
     """
-    attention = 4 + 2 * tokens / width
+    attention = 4 + 2 * TOKENS / width
     return (8 + attention) / (8 + (1 - share) * attention)
 
 

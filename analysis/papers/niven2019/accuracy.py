@@ -62,7 +62,7 @@ def evidence(answers: xr.Dataset) -> xr.Dataset:
     """
     fitted = answers.isel(run=answers["fitted"].values)
     keys = pd.DataFrame({name: fitted[name].values for name in KEYS})
-    return fitted.isel(run=(keys.groupby(KEYS)[KEYS[0]].transform("size") > 1).to_numpy(bool))
+    return fitted.isel(run=keys.duplicated(keep=False).to_numpy())
 
 
 def accuracy_table(answers: xr.Dataset) -> pd.DataFrame:
@@ -140,10 +140,9 @@ def beside_published(summary: pd.DataFrame, published: pd.DataFrame) -> pd.DataF
     """
     ours = summary[(summary["tested_on"] == summary["trained_on"]) & (summary["half"] == ALL)]
     values = ["runs", "mean", "sd", "median", "max", "non_degenerate"]
-    theirs = published.rename(columns={name: f"published_{name}" for name in values})
-    merged = theirs.merge(ours[[*KEYS, *values]], on=KEYS, how="outer", sort=False)
-    order = [*KEYS, *(f"published_{name}" for name in values), *values]
-    return merged.sort_values(["trained_on", "model", "setup"], ascending=[False, True, True])[order]
+    theirs = published.set_index(KEYS)[values].add_prefix("published_")
+    both = theirs.join(ours.set_index(KEYS)[values], how="outer").reset_index()
+    return both.sort_values(["trained_on", "model", "setup"], ascending=[False, True, True])
 
 
 def reliance_table(answers: xr.Dataset, test: Sequence[Argument]) -> pd.DataFrame:

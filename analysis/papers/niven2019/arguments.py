@@ -109,6 +109,6 @@ def as_examples(arguments: Sequence[Argument], setup: str) -> list[Example]:
     return examples
 
 
-def all_splits(splits: Mapping[str, list[Argument]]) -> dict[str, list[Argument]]:
+def all_splits(splits: Mapping[str, Sequence[Argument]]) -> dict[str, Sequence[Argument]]:
     """The splits, and all of them together as one more."""
     return {**splits, "all": [argument for arguments in splits.values() for argument in arguments]}

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Int
 
-from analysis.papers.niven2019.arguments import Argument
+from analysis.papers.niven2019.arguments import Argument, all_splits
 from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.resampling import resampled
 
@@ -61,11 +61,10 @@ def cue_table(
     all cues that apply to at least `minimum` points of all splits together; the other rules have "not" alone. Source:
     Niven 2019, section 4.
     """
-    pooled = [argument for arguments in splits.values() for argument in arguments]
-    parts = []
+    splits, parts = all_splits(splits), []
     for rule, tokens in RULES.items():
-        cues = _frequent(pooled, tokens, minimum) if rule == "expanded" else [(NOT,)]
-        for split, arguments in {**splits, "all": pooled}.items():
+        cues = _frequent(splits["all"], tokens, minimum) if rule == "expanded" else [(NOT,)]
+        for split, arguments in splits.items():
             table = _productivity(sides(arguments, tokens, cues), resamples, seed)
             names = {"cue": [" ".join(cue) for cue in cues], "order": [len(cue) for cue in cues]}
             parts.append(table.assign(split=split, rule=rule, **names))

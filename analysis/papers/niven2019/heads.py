@@ -12,7 +12,7 @@ from analysis.encoders.interventions import Head, head_name, predict, sets
 from analysis.encoders.layout import Layout, WordPairs
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
-from analysis.papers.niven2019.accuracy import CUE_HEADS, SIGNS
+from analysis.papers.niven2019.accuracy import ALL, CUE_HEADS, SIGNS
 from analysis.papers.niven2019.arguments import Argument, as_examples
 from analysis.papers.niven2019.cues import NOT, follows_cue
 from analysis.papers.niven2019.runs import Run
@@ -27,7 +27,6 @@ from analysis.statistics.significance import Rule, role_table
 CUE = "cue"
 BEFORE = "pretrained"
 ABLATED = "setup seed heads points intervention n baseline change low high p p_random".split()
-ALL_POINTS = "all"
 SCORED = ["setup", "seed", "layer", "head", "n", "pretrained", "finetuned", "difference", "low", "high", "p", "p_by",
           "assigned_before", "assigned_after", "change"]  # fmt: skip
 
@@ -133,7 +132,7 @@ def ablation_table(
     least as much in size, with 1 added above and below; NaN without random sets.
     """
     labels, signs = np.array([argument.label for argument in arguments]), follows_cue(arguments)
-    kinds = {kind: signs == sign for kind, sign in SIGNS.items()} | {ALL_POINTS: np.full(len(signs), True)}
+    kinds = {kind: signs == sign for kind, sign in SIGNS.items()} | {ALL: np.full(len(signs), True)}
     parts = []
     for kind, points in kinds.items():
         if not points.any():

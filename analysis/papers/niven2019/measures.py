@@ -148,14 +148,12 @@ def accuracy_on_negated_claims(runs: Runs) -> pd.DataFrame:
     return pd.concat(units, ignore_index=True)
 
 
-def accuracy_without_cue_heads(
-    runs: Runs, ablated: Mapping[tuple[str, int], xr.DataArray], setup: str = "W"
-) -> pd.DataFrame:
-    """N9: accuracy lost where "not" is right, and gained where it is wrong, when the cue heads are ablated."""
-    seeds = runs_of(runs.fitted, ENCODER, setup)["seed"].values.tolist()
-    logits = [array for (name, seed), array in ablated.items() if name == setup and seed in seeds]
+def accuracy_without_cue_heads(runs: Runs, ablated: Mapping[tuple[str, int], xr.DataArray]) -> pd.DataFrame:
+    """N9: accuracy lost where "not" is right, and gained where it is wrong, without the cue heads (set-up W)."""
+    seeds = runs_of(runs.fitted, ENCODER, "W")["seed"].values.tolist()
+    logits = [array for (setup, seed), array in ablated.items() if setup == "W" and seed in seeds]
     if len(logits) < 2:
-        return not_applicable(runs.missing(setup))
+        return not_applicable(runs.missing("W"))
     labels = np.array([argument.label for argument in runs.test])
     losses = []  # of every run: intervention, sequence
     for array in logits:
