@@ -176,7 +176,7 @@ def edits(
     }
     if "token_type_ids" in encoder.inputs(sequences[:1]):
         operators["values with the other token type"] = (ExchangedTypes(), 1)
-    by_name = (sets(encoder, {name: heads}, *how) for name, how in operators.items())
+    by_name = (sets(encoder, {name: heads}, *operator) for name, operator in operators.items())
     return [*chain.from_iterable(by_name)]
 
 

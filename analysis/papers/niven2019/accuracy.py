@@ -89,8 +89,8 @@ def runs_of(
 ) -> xr.DataArray:
     """Whether the runs of a model, a set-up and a training set are right on halves of the test set (seed, point)."""
     key = zip(KEYS, (model, setup, trained_on), strict=True)
-    of_setup = np.all([answers[name].values == value for name, value in key], axis=0)
-    selected = answers.isel(run=of_setup, point=np.isin(answers["half"].values, halves))
+    is_selected = np.all([answers[name].values == value for name, value in key], axis=0)
+    selected = answers.isel(run=is_selected, point=np.isin(answers["half"].values, halves))
     return correct(selected).swap_dims(run="seed")
 
 
@@ -141,8 +141,8 @@ def beside_published(summary: pd.DataFrame, published: pd.DataFrame) -> pd.DataF
     ours = summary[(summary["tested_on"] == summary["trained_on"]) & (summary["half"] == ALL)]
     values = ["runs", "mean", "sd", "median", "max", "non_degenerate"]
     theirs = published.set_index(KEYS)[values].add_prefix("published_")
-    both = theirs.join(ours.set_index(KEYS)[values], how="outer").reset_index()
-    return both.sort_values(["trained_on", "model", "setup"], ascending=[False, True, True])
+    merged = theirs.join(ours.set_index(KEYS)[values], how="outer").reset_index()
+    return merged.sort_values(["trained_on", "model", "setup"], ascending=[False, True, True])
 
 
 def reliance_table(answers: xr.Dataset, test: Sequence[Argument]) -> pd.DataFrame:

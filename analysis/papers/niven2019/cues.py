@@ -84,8 +84,8 @@ def sides(
     places = {cue: place for place, cue in enumerate(cues)}
     signs = np.zeros((len(arguments), len(cues)), int)
     for row, argument in zip(signs, arguments, strict=True):
-        both = [grams(tokens(warrant)) for warrant in argument.warrants]
-        right, wrong = both[argument.label], both[1 - argument.label]
+        warrants = [grams(tokens(warrant)) for warrant in argument.warrants]
+        right, wrong = warrants[argument.label], warrants[1 - argument.label]
         row[[places[cue] for cue in right - wrong if cue in places]] = 1
         row[[places[cue] for cue in wrong - right if cue in places]] = -1
     return signs

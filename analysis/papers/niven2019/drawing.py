@@ -153,8 +153,8 @@ def ablation_panels(ablations: pd.DataFrame) -> Figure:
         shift = rows["seed"].map(seeds.index) - (len(seeds) - 1) / 2
         across = rows["points"].map(points.index) + 0.2 * shift
         change, low, high = (100 * rows[name] for name in ("change", "low", "high"))
-        cue, random = rows["intervention"] == CUE_HEADS, "random set of heads of the same layers"
-        axes.plot(across[~cue], change[~cue], "_", color="0.6", label=random)
+        cue, label = rows["intervention"] == CUE_HEADS, "random set of heads of the same layers"
+        axes.plot(across[~cue], change[~cue], "_", color="0.6", label=label)
         axes.vlines(across[cue], low[cue], high[cue], color=VERMILION, linewidth=1)
         axes.plot(across[cue], change[cue], **DIAMOND, label="heads that attend to the cue most")
         axes.axhline(0, **DASHED)
