@@ -1,6 +1,6 @@
 """How far measures of importance rank heads equally, and how far roles stay the same on another map."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import combinations
 
 import numpy as np
@@ -13,32 +13,21 @@ from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.layers import head_grid
 from analysis.synthesis.sets import POOLED
 
-COLUMNS = ["kind", "task", "first", "second", "role", "statistic", "value", "low", "high", "runs", "heads"]
+COLUMNS = "kind task first second role statistic value low high runs heads".split()
 IMPORTANCE, ROLES = "importance", "roles across maps"
 
+SPEARMAN, WITHIN_LAYERS = STATISTICS = ("spearman", "spearman within layers")
 Values = Float[np.ndarray, "layer head"]
-Function = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
-def flat(values: Float[np.ndarray, "... layer head"]) -> Float[np.ndarray, "... n"]:
-    """All heads in a row."""
-    return values.reshape(*values.shape[:-2], -1)
-
-
-# What of two maps of heads is correlated, by the name of the statistic.
-STATISTICS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "spearman": lambda values: stats.rankdata(flat(values), axis=-1),
-    "spearman within layers": lambda values: flat(stats.rankdata(values, axis=-1)),
-}
-
-
-def correlation(statistic: str) -> Function:
-    """A rank correlation of two maps of heads (... layer head), by its name; NaN if one side is constant."""
-
-    def between(*values: np.ndarray) -> np.ndarray:
-        return pearson(*map(STATISTICS[statistic], values))
-
-    return between
+def correlation(statistic: str, *values: Float[np.ndarray, "... layer head"]) -> Float[np.ndarray, "..."]:
+    """The rank correlation of two maps, with ranks over all heads or within layers; NaN if one side is constant."""
+    if statistic == WITHIN_LAYERS:
+        values = [stats.rankdata(side, axis=-1) for side in values]
+    values = [side.reshape(*side.shape[:-2], -1) for side in values]
+    if statistic == SPEARMAN:
+        values = [stats.rankdata(side, axis=-1) for side in values]
+    return pearson(*values)
 
 
 def importance_agreement(
@@ -57,7 +46,7 @@ def importance_agreement(
         pairs = {run: (grids[first][run], grids[second][run]) for run in runs}
         for name in STATISTICS if runs else ():
             facts = {"first": measures[first], "second": measures[second], "statistic": name}
-            parts.append(facts | _interval(pairs, correlation(name), draws, rng))
+            parts.append(facts | _interval(pairs, name, draws, rng))
     return pd.DataFrame(parts).assign(kind=IMPORTANCE, task=POOLED, role="").reindex(columns=COLUMNS)
 
 
@@ -80,32 +69,26 @@ def _grids(table: pd.DataFrame, column: str) -> dict[tuple, Values]:
 
 
 def _interval(
-    pairs: Mapping[tuple, tuple[Values, Values]], function: Function, draws: int, rng: np.random.Generator
+    pairs: Mapping[tuple, tuple[Values, Values]], statistic: str, draws: int, rng: np.random.Generator
 ) -> dict:
     layers, heads = next(iter(pairs.values()))[0].shape
     order = rng.integers(heads, size=(draws, layers, heads))  # they are the same heads in all tasks and runs
     by_task: dict[str, list] = {}  # a task's runs: the sample first, then every draw
     for (task, _), measures in pairs.items():
         resampled = [np.take_along_axis(values[None], order, -1) for values in measures]
-        by_task.setdefault(task, []).append(np.append(function(*measures), function(*resampled)))
+        correlations = (correlation(statistic, *sides) for sides in (measures, resampled))
+        by_task.setdefault(task, []).append(np.hstack([*correlations]))
     means = np.mean([np.mean(runs, axis=0) for runs in by_task.values()], axis=0)
     low, high = percentile_interval(means)
-    return {
-        "value": means[0],
-        "low": low,
-        "high": high,
-        "runs": len(pairs),
-        "heads": layers * heads,
-    }
+    return {"value": means[0], "low": low, "high": high, "runs": len(pairs), "heads": layers * heads}
 
 
 def survival_agreement(survival: pd.DataFrame | None, state: str) -> pd.DataFrame:
-    """COLUMNS of the kappa of each role's labels between attention and another map, kind "roles across maps"; empty
-    without a table.
+    """COLUMNS of the kappa of each role's labels between attention and another map; empty without a table.
 
-    `survival` has task, state, role, map, heads, kappa, low, high, on the same sequences for both maps. Rows for the
-    mean over tasks follow; its interval treats the tasks as independent estimates with normal errors. `heads` counts
-    the heads that have the role on the other map, over all tasks in the rows of the mean.
+    `survival` is the table `pascual_survival`. Rows for the mean over tasks follow; its interval treats the tasks as
+    independent estimates with normal errors. `heads` counts the heads that have the role on the other map, over all
+    tasks in the rows of the mean.
     """
     if survival is None:
         return pd.DataFrame(columns=COLUMNS)
@@ -115,9 +98,8 @@ def survival_agreement(survival: pd.DataFrame | None, state: str) -> pd.DataFram
     for (second, role), group in by_task.groupby(["second", "role"], sort=False):
         spread = (group["high"] - group["low"]) / (2 * z)
         error = z * np.sqrt((spread**2).sum()) / len(group)
-        value = group["value"].mean()
+        value, counts = group["value"].mean(), {"runs": len(group), "heads": int(group["heads"].sum())}
         limits = {"low": value - error, "high": min(value + error, 1.0)}
-        means.append({"task": POOLED, "second": second, "role": role, "value": value} | limits
-                     | {"runs": len(group), "heads": int(group["heads"].sum())})  # fmt: skip
+        means.append({"task": POOLED, "second": second, "role": role, "value": value} | limits | counts)
     both = pd.concat([by_task, pd.DataFrame(means)], ignore_index=True)
     return both.assign(kind=ROLES, first="attention", statistic="kappa").reindex(columns=COLUMNS)

@@ -3,9 +3,10 @@
 Heads are chosen on the encoder before fine-tuning; what they do to answers is measured after. Source: this study.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice, product
+from itertools import chain, combinations, islice, product
 from math import comb, prod
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from IPython.display import Markdown
 from jaxtyping import Bool, Float
 from scipy import stats
 from sklearn.metrics import roc_auc_score
+from torch.nn.utils.rnn import pad_sequence
 
 from analysis.encoders.classifiers import texts_digest
 from analysis.encoders.interventions import Head, Intervention, Operator, head_name, sets
@@ -38,6 +40,7 @@ DOSES = (0.1, 0.25, 0.5, 0.75, 1.0)
 DIAL, NATURAL = "dial", "dial, natural dose"
 OWN, SINK, UNMATCHED = "dial to the own text", "dial to the sink", "dial to unmatched words"
 TO_OWN, TO_WRONG = "to the own text", "to wrong words"
+SETS = 200  # other sets of heads, at most, that turn the dial
 BLOCKED = Redirection("all", NOWHERE, "other text")
 
 
@@ -93,17 +96,15 @@ def attention_across(
     for indices in batches(sequences):
         batch = [sequences[index] for index in indices]
         other = padded([across(layout) for layout in batch])[:, 0].to(encoder.device)
-        rows = [
-            padded([np.diag(ROWS[name](layout)) for layout in batch])[:, 0]
-            .diagonal(0, -2, -1)
-            .to(encoder.device)
-            for name in ("matched", "unmatched")
+        marks = [
+            [torch.from_numpy(ROWS[name](layout)) for layout in batch] for name in ("matched", "unmatched")
         ]
+        rows = [pad_sequence(mark, batch_first=True).to(encoder.device) for mark in marks]
 
         def read(layer: int, attention: Attention, other=other, rows=rows) -> None:
             for _, head in (place for place in heads if place[0] == layer):
                 mass = (attention[:, head] * other).sum(-1)
-                sums[:] += [[float(mass[marks].sum()), float(marks.sum())] for marks in rows]
+                sums[:] += [[float(mass[row].sum()), float(row.sum())] for row in rows]
 
         read_layers(encoder, batch, read)
     return Masses(*(sums[:, 0] / np.maximum(sums[:, 1], 1)))
@@ -175,11 +176,8 @@ def edits(
     }
     if "token_type_ids" in encoder.inputs(sequences[:1]):
         operators["values with the other token type"] = (ExchangedTypes(), 1)
-    return [
-        edit
-        for name, (operator, dose) in operators.items()
-        for edit in sets(encoder, {name: heads}, operator, dose)
-    ]
+    by_name = (sets(encoder, {name: heads}, *operator) for name, operator in operators.items())
+    return [*chain.from_iterable(by_name)]
 
 
 def row_counts(edits: Sequence[Intervention], sequences: Sequence[Layout]) -> pd.DataFrame:
@@ -192,34 +190,25 @@ def row_counts(edits: Sequence[Intervention], sequences: Sequence[Layout]) -> pd
     return pd.DataFrame(rows, columns=["edit", "rows", "without_target"])
 
 
-def reference_sets(
-    heads: Sequence[Head], width: int, most: int = 200, seed: int = 0
-) -> list[tuple[Head, ...]]:
+def reference_sets(heads: Sequence[Head], width: int) -> list[tuple[Head, ...]]:
     """Sets of as many heads from the same layers, `width` in each, that contain none of these heads.
 
-    All of them, or `most` random ones where there are more; none if a layer has too few other heads.
+    All of them, or SETS random ones where there are more; none if a layer has too few other heads.
     """
-    layers = {
-        layer: [head for head in range(width) if (layer, head) not in heads] for layer, _ in sorted(heads)
-    }
-    sizes = {layer: sum(place[0] == layer for place in heads) for layer in layers}
-    if any(sizes[layer] > len(others) for layer, others in layers.items()):
+    sizes = Counter(layer for layer, _ in sorted(heads))
+    others = {layer: [head for head in range(width) if (layer, head) not in heads] for layer in sizes}
+    if any(size > len(others[layer]) for layer, size in sizes.items()):
         return []
-    if prod(comb(len(others), sizes[layer]) for layer, others in layers.items()) <= most:
-        parts = [combinations(others, sizes[layer]) for layer, others in layers.items()]
-        by_layer = {tuple(combination) for combination in product(*parts)}
+    if prod(comb(len(others[layer]), size) for layer, size in sizes.items()) <= SETS:
+        by_layer = {*product(*(combinations(others[layer], size) for layer, size in sizes.items()))}
     else:
-        rng = np.random.default_rng(seed)
-        by_layer = {
-            tuple(
-                tuple(np.sort(rng.permutation(others)[: sizes[layer]]).tolist())
-                for layer, others in layers.items()
-            )
-            for _ in range(most)
-        }
+        rng, by_layer = np.random.default_rng(0), set()
+        for _ in range(SETS):
+            rows = [np.sort(rng.permutation(others[layer])[:size]).tolist() for layer, size in sizes.items()]
+            by_layer.add(tuple(map(tuple, rows)))
     return [
-        tuple((layer, head) for layer, part in zip(layers, parts, strict=True) for head in part)
-        for parts in sorted(by_layer)
+        tuple((layer, head) for layer, row in zip(sizes, rows, strict=True) for head in row)
+        for rows in sorted(by_layer)
     ]
 
 
@@ -232,14 +221,12 @@ def neighbours(heads: Sequence[Head], width: int) -> list[Head]:
     return others
 
 
-def reference_edits(
-    encoder: Encoder, heads: Sequence[Head], natural: float, most: int = 200, seed: int = 0
-) -> list[Intervention]:
+def reference_edits(encoder: Encoder, heads: Sequence[Head], natural: float) -> list[Intervention]:
     """The dial at the natural dose for the matching heads, for `reference_sets`, and for every single head.
 
     The names of single heads begin with "head". The control edit turns the matching heads to their own text.
     """
-    references = reference_sets(heads, encoder.heads, most, seed)
+    references = reference_sets(heads, encoder.heads)
     named = {NATURAL: heads} | {names_of(members): members for members in references}
     named |= {f"head {head_name(*head)}": [head] for head in np.ndindex(encoder.layers, encoder.heads)}
     own_text_edit = sets(encoder, {OWN: heads}, Redirection(to="own text"), natural)
@@ -263,25 +250,22 @@ def dial_table(answers: pd.DataFrame, masses: Masses) -> pd.DataFrame:
     return table.assign(matched=masses.matched, unmatched=masses.unmatched)
 
 
-def match_scores(logits: xr.DataArray, match: int) -> xr.DataArray:
-    """The match logit (intervention, sequence) of logits with classes."""
+def match_scores(logits: xr.DataArray, match: int, positive: Bool[np.ndarray, " sequence"]) -> xr.DataArray:
+    """The match logits (intervention, sequence); their coordinate `positive` says which pairs match."""
     ordered = logits.transpose("intervention", "sequence", "class")
-    return ordered[..., 0].copy(data=match_logit(ordered.values, match)).drop_vars("class")
+    scores = ordered[..., 0].copy(data=match_logit(ordered.values, match)).drop_vars("class")
+    return scores.assign_coords(positive=("sequence", positive))
 
 
-def answer_table(scores: xr.DataArray, positive: Bool[np.ndarray, " sequence"]) -> pd.DataFrame:
-    """What every intervention does to the answers, from the match logits (intervention, sequence).
-
-    Columns edit, auc, fall (of the AUC), fall_low, fall_high, logit (mean), shift (of the mean), shift_low, shift_high
-    and share (pairs that are called matching), n; intervals are over sequences.
-    """
-    parts = scores.copy(data=auc_parts(scores.values, positive))
-    rows = []
-    for name in scores["intervention"].values.tolist():
-        part, score = parts.sel(intervention=name).values, scores.sel(intervention=name).values
-        fall = crossed_interval((parts.sel(intervention=BASELINE).values - part)[None])
-        shift = crossed_interval((score - scores.sel(intervention=BASELINE).values)[None])
-        rows.append((name, part.mean(), *fall, score.mean(), *shift, (score > 0).mean(), len(score)))
+def answer_table(scores: xr.DataArray) -> pd.DataFrame:
+    """What every intervention does to the answers, from `match_scores`: the columns of `matching_redirection`."""
+    names = scores["intervention"].values.tolist()
+    whole, logits = names.index(BASELINE), scores.values
+    parts, rows = auc_parts(logits, scores["positive"].values), []
+    for name, part, logit in zip(names, parts, logits, strict=True):
+        fall = crossed_interval((parts[whole] - part)[None])
+        shift = crossed_interval((logit - logits[whole])[None])
+        rows.append((name, part.mean(), *fall, logit.mean(), *shift, (logit > 0).mean(), len(logit)))
     columns = "edit auc fall fall_low fall_high logit shift shift_low shift_high share n".split()
     return pd.DataFrame(rows, columns=columns)
 
@@ -296,13 +280,9 @@ def overlap(sequences: Sequence[Layout]) -> Float[np.ndarray, " sequence"]:
     return shares
 
 
-def group_table(
-    scores: xr.DataArray, positive: Bool[np.ndarray, " sequence"], shared: Float[np.ndarray, " sequence"]
-) -> pd.DataFrame:
-    """Share of pairs called matching in groups by label and by the overlap of their texts, with and without edits.
-
-    `overlap_auc` is the AUC of the overlap alone.
-    """
+def group_table(scores: xr.DataArray, shared: Float[np.ndarray, " sequence"]) -> pd.DataFrame:
+    """Share of pairs called matching in groups by label and by the overlap of their texts, with and without edits."""
+    positive = scores["positive"].values
     names = [name for name in (BASELINE, BOTH, NATURAL) if name in scores["intervention"].values]
     called_matching = (scores.sel(intervention=names) > 0).values.T.astype(float)
     columns = ["share", "share_ablated", "share_dial"]

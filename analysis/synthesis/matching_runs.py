@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Bool
 
 from analysis.encoders.finetuning import finetune
 from analysis.encoders.interventions import Head, predict, sets, single_heads
@@ -89,11 +88,6 @@ class Study:
         """The runs on pairs of texts."""
         return [run for run in self.tuned if self.dev[run[0]][0].text_b is not None]
 
-    @cached_property
-    def positive(self) -> dict[str, Bool[np.ndarray, " sequence"]]:
-        """Which examples match, by task."""
-        return {task: labels_of(examples) == self.match[task] for task, examples in self.dev.items()}
-
     def joined(self, tables: Mapping[Run, pd.DataFrame]) -> pd.DataFrame:
         """The tables of runs in one: task, seed, trained, then their columns."""
         parts = [
@@ -106,6 +100,11 @@ class Study:
     def predict(self, run: Run, interventions: Sequence, examples: Sequence[Example]) -> xr.DataArray:
         """The logits of one run."""
         return predict(self.tuned[run], examples, interventions, max_tokens=self.max_tokens, cache=self.cache)
+
+    def match_scores(self, task: str, logits: xr.DataArray) -> xr.DataArray:
+        """The match logits of the first examples of a task."""
+        positive = labels_of(self.dev[task]) == self.match[task]
+        return match_scores(logits, self.match[task], positive[: logits.sizes["sequence"]])
 
     def edit(self, heads: Sequence[Head], sink: str, masses_n: int) -> dict[Run, Edited]:
         """Ablates every head of every run alone and, in pair tasks, makes all `edits` of the matching heads.
@@ -127,9 +126,8 @@ class Study:
         """`effect_table` of the heads ablated alone, with layer, head and whether the head matches."""
         tables = {}
         for run, (logits, *_) in edited.items():
-            names = logits["intervention"].to_series()
-            single = logits[(names.str.fullmatch(SINGLE) | (names == BASELINE)).to_numpy()]
-            task = run[0]
+            task, names = run[0], logits["intervention"].to_series()
+            single = logits[names.str.fullmatch(f"{SINGLE}|{BASELINE}").to_numpy()]
             table = by_head(effect_table(single, labels_of(self.dev[task]), self.match[task], task=task))
             places = zip(table["layer"], table["head"], strict=True)
             table = table.assign(matching=[place in {*heads} for place in places])
@@ -138,7 +136,7 @@ class Study:
 
     def scores(self, edited: Mapping[Run, Edited]) -> dict[Run, xr.DataArray]:
         """The match logits (intervention, sequence) of every run."""
-        return {run: match_scores(logits, self.match[run[0]]) for run, (logits, *_) in edited.items()}
+        return {run: self.match_scores(run[0], logits) for run, (logits, *_) in edited.items()}
 
     def answers(
         self, scores: Mapping[Run, xr.DataArray], edited: Mapping[Run, Edited]
@@ -146,7 +144,7 @@ class Study:
         """What edits do to the answers of pair tasks: the redirections and ablation, and the rows of the dial."""
         redirected, dials = {}, {}
         for run in self.pairs:
-            table = answer_table(scores[run], self.positive[run[0]])
+            table = answer_table(scores[run])
             table = table[~table["edit"].str.fullmatch(SINGLE)]
             moved = table[~table["edit"].str.match("none|dial")]
             redirected[run] = moved.merge(edited[run].rows, on="edit", how="left")
@@ -164,8 +162,8 @@ class Study:
         for run in runs if heads else ():
             task, masses = run[0], edited[run].masses
             others = reference_edits(self.tuned[run], heads, masses.dose)
-            scores = match_scores(self.predict(run, others, self.dev[task][:n]), self.match[task])
-            tables[run] = dial_table(answer_table(scores, self.positive[task][:n]), masses)
+            scores = self.match_scores(task, self.predict(run, others, self.dev[task][:n]))
+            tables[run] = dial_table(answer_table(scores), masses)
             sets_alone = ~scores["intervention"].to_series().str.match("head|none").to_numpy()
             shifts[task] = (scores - scores.sel(intervention=BASELINE, drop=True))[sets_alone]
         return self.joined(tables).assign(compared=True), shifts
@@ -175,7 +173,7 @@ class Study:
         tables = {}
         for run in self.pairs:
             shared = overlap(layouts(self.tuned[run].tokenizer, self.dev[run[0]], self.max_tokens))
-            tables[run] = group_table(scores[run], self.positive[run[0]], shared)
+            tables[run] = group_table(scores[run], shared)
         return self.joined(tables)
 
     def blocked(
@@ -203,13 +201,9 @@ class Study:
                 path = folder(f"{task}-{name.replace(' ', '-')}", seed, new=True)
                 finetune(encoder, task, train, self.dev[task], path, blocked=members, seed=seed, **recipe)
                 classifier = load_encoder(path, task=task)
-                edits = [
-                    edit
-                    for other, blocked in conditions.items()
-                    for edit in sets(classifier, {other: blocked}, BLOCKED)
-                ]
+                edits = sets(classifier, conditions, BLOCKED)
                 logits = predict(classifier, self.dev[task], edits, max_tokens=self.max_tokens)
-                answers.setdefault(name, []).append(match_scores(logits, self.match[task])[1:])
+                answers.setdefault(name, []).append(self.match_scores(task, logits)[1:])
         return answers
 
     def blocked_table(self, answers: Mapping[str, Mapping[str, Sequence[xr.DataArray]]]) -> pd.DataFrame:
@@ -220,7 +214,9 @@ class Study:
             for name, runs in conditions.items()
             for seed, scores in enumerate(runs)
             for edit, part in zip(
-                scores["intervention"].values, auc_parts(scores.values, self.positive[task]), strict=True
+                scores["intervention"].values,
+                auc_parts(scores.values, scores["positive"].values),
+                strict=True,
             )
         ]
         return pd.DataFrame(rows, columns=["task", "training", "seed", "evaluation", "auc"])

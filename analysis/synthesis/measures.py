@@ -22,7 +22,7 @@ NAMES = {
     "tuning": TUNING,
 }
 SET_ROLES = ("local", "syntactic", "block", "match")
-ENDS = {"value": "value", "low": "low", "high": "high"}
+ENDS = ["value", "low", "high"]
 
 
 def measured(table: pd.DataFrame) -> pd.DataFrame:
@@ -38,17 +38,15 @@ def frames(of_sets: pd.DataFrame, agreements: pd.DataFrame) -> dict[str, pd.Data
     return {
         "S1": against_random(of_sets),
         "S2": order_alike(agreements, ABLATION, IMPORTANCE),
-        "S3": survive(agreements, "attribution"),
+        "S3": survive_on_attribution(agreements),
         "S5": order_alike(agreements, ABLATION, TUNING),
     }
 
 
 def against_random(of_sets: pd.DataFrame) -> pd.DataFrame:
     """S1: the fall in AUC without all heads of a role, minus the mean of random sets of their layers, by role."""
-    rows = of_sets[
-        (of_sets["task"] == sets.POOLED) & (of_sets["metric"] == AUC) & (of_sets["label"] == "corrected")
-    ]
-    rows = rows[rows["role"].isin(SET_ROLES)]
+    pooled = of_sets[(of_sets["task"] == sets.POOLED) & (of_sets["metric"] == AUC)]
+    rows = pooled[(pooled["label"] == "corrected") & pooled["role"].isin(SET_ROLES)]
     frame = of_table(rows, "role", "excess")
     reasons = rows["status"] if len(rows) else "not measured"
     return frame.assign(reason=np.where(frame["value"].isna(), reasons, ""))
@@ -59,19 +57,18 @@ def order_alike(agreements: pd.DataFrame, first: str, second: str) -> pd.DataFra
     rows = agreements[(agreements["first"] == first) & (agreements["second"] == second)]
     rows = rows[(rows["task"] != sets.POOLED) & rows["value"].notna()]
     if rows.empty:
-        return not_applicable(
-            f"{first} and {second} were not measured in the same run that trained successfully"
-        )
+        reason = f"{first} and {second} were not measured in the same run that trained successfully"
+        return not_applicable(reason)
     by_statistic = rows.set_index(["statistic", "task"])
-    within = by_statistic.loc["spearman within layers", [*ENDS]].set_axis(CONTROL, axis=1)
-    over_all_heads = by_statistic.loc["spearman"].join(within).reset_index()
+    within = by_statistic.loc[agreement.WITHIN_LAYERS, ENDS].set_axis(CONTROL, axis=1)
+    over_all_heads = by_statistic.loc[agreement.SPEARMAN].join(within).reset_index()
     return of_table(over_all_heads, "task", runs="runs", **{name: name for name in CONTROL})
 
 
-def survive(agreements: pd.DataFrame, other: str) -> pd.DataFrame:
-    """S3: kappa of the labels of each coarse role between attention and another map, mean over tasks."""
-    rows = agreements[(agreements["kind"] == agreement.ROLES) & (agreements["second"] == other)]
-    rows = rows[(rows["task"] == sets.POOLED) & rows["role"].isin(COARSE)].dropna(subset=[*ENDS])
+def survive_on_attribution(agreements: pd.DataFrame) -> pd.DataFrame:
+    """S3: kappa of the labels of each coarse role between attention and attribution, mean over tasks."""
+    rows = agreements[(agreements["kind"] == agreement.ROLES) & (agreements["second"] == "attribution")]
+    rows = rows[(rows["task"] == sets.POOLED) & rows["role"].isin(COARSE)].dropna(subset=ENDS)
     if rows.empty:
-        return not_applicable(f"roles on {other} were not measured")
+        return not_applicable("roles on attribution were not measured")
     return of_table(rows, "role").assign(control=0.0)

@@ -49,9 +49,8 @@ def standardised(
     complete = measured.groupby([table[key] for key in RUN]).transform("all")
     rows = table.loc[complete, [*KEYS, response, *roles]].reset_index(drop=True)
     if rows.empty:
-        raise InputError(
-            f"no run has {response} and the scores of {', '.join(roles)} for all heads: compute them first"
-        )
+        names = ", ".join(roles)
+        raise InputError(f"no run has {response} and the scores of {names} for all heads: compute them first")
     run = [rows[key] for key in RUN]
     values = pd.concat([rows[response].rename("change"), np.log1p(rows[[*roles]])], axis=1)
     if ranks:
@@ -129,11 +128,10 @@ def shares(
 
 
 def permutation_test(grid: Grid, permutations: int = 9999, seed: int = 0) -> pd.DataFrame:
-    """share, share_shuffled and p_permutation: a row per role alone, and a last row for all together.
+    """The two-sided test of the share of variance within layers: a row per role alone, and a last row for all together.
 
-    Two-sided. The statistic is the share of variance within layers that role scores explain; share_shuffled is its mean
-    when heads of a layer exchange their changes. The test assumes only that heads of a layer are exchangeable if roles
-    predict nothing.
+    share_shuffled is the mean share when heads of a layer exchange their changes. The test assumes only that heads of a
+    layer are exchangeable if roles predict nothing.
     """
     observed, permuted = products(grid, permutations, seed)
     explained = np.append(shares(grid, observed), shares(grid, observed, together=True))

@@ -20,6 +20,9 @@ KEYS = ["task", "role", "label"]
 POOLED = "all tasks"
 COLUMNS = [*KEYS, "heads", "sets", "tasks", "metric", "change", "random", "random_low", "random_high"]
 COLUMNS += ["excess", "low", "high", "least", "p", "p_holm", "status"]
+# The changes of one task under the role's set, then under its random sets (unit of the metric): under the null, each
+# is equally likely to be the role's.
+Pool = Float[np.ndarray, "1+set sequence"]
 
 
 class RoleSet(NamedTuple):
@@ -32,14 +35,9 @@ class RoleSet(NamedTuple):
     status: str
     random: tuple[tuple[Head, ...], ...] = ()
 
-    @property
-    def name(self) -> str:
-        """The heads of the set as layer-head: if several roles have the same set, it is one intervention."""
-        return named(self.heads)
-
 
 def named(heads: Iterable[Head]) -> str:
-    """A set of heads as text."""
+    """A set of heads as text: if several roles have the same set, it is one intervention."""
     return " ".join(f"{layer}-{head}" for layer, head in sorted(heads))
 
 
@@ -52,12 +50,10 @@ def role_sets(table: pd.DataFrame, task: str, count: int, seed: int = 0) -> list
     width, result = table["head"].nunique(), []
     for role, rows in table.groupby("role", sort=False):
         for label, column in LABELS.items():
-            labelled = rows[rows[column].fillna(False).astype(bool)]
-            places = zip(labelled["layer"].tolist(), labelled["head"].tolist(), strict=True)
-            heads = tuple(sorted(places))
-            testable = rows[column].notna().any()
+            labelled = rows.loc[rows[column].fillna(False).astype(bool), ["layer", "head"]]
+            heads = tuple(sorted(map(tuple, labelled.to_numpy().tolist())))
             if label == "corrected" or len(heads) >= 2:
-                status = _status(heads, width, testable)
+                status = _status(heads, width, rows[column].notna().any())
                 random = tuple(random_sets(heads, width, count, seed)) if status == TESTED else ()
                 result.append(RoleSet(task, str(role), label, heads, status, random))
     return result
@@ -98,18 +94,6 @@ def set_changes(
     return pd.concat(effects, names=["metric", "set"]).swaplevel().sort_index()
 
 
-class Change(NamedTuple):
-    """The changes in every sequence of one task under one role's set and its random sets (unit of the metric)."""
-
-    role: Float[np.ndarray, " sequence"]
-    random: Float[np.ndarray, "set sequence"]
-
-    @property
-    def pool(self) -> Float[np.ndarray, "1+set sequence"]:
-        """The role's set, then the random sets: under the null, each is equally likely to be the role's."""
-        return np.concatenate([self.role[None], self.random])
-
-
 def pooled_p(means: Sequence[Float[np.ndarray, "1+set"]], combinations: int = 9999, seed: int = 0) -> float:
     """Two-sided p of what the role's sets do together, from combinations of one set per task.
 
@@ -128,34 +112,33 @@ def pooled_p(means: Sequence[Float[np.ndarray, "1+set"]], combinations: int = 99
     return float((1 + (sums >= observed - 1e-12).sum()) / (1 + combinations))
 
 
-def excess_draws(changes: Sequence[Change], draws: int = 999, seed: int = 0) -> Float[np.ndarray, " draw"]:
+def excess_draws(pools: Sequence[Pool], draws: int = 999, seed: int = 0) -> Float[np.ndarray, " draw"]:
     """Harm of the role's sets minus that of one random set per task, mean over tasks, with sequences resampled.
 
     The interval of these draws covers other sequences, and also the chance that any set of heads stands out; comparing
     with the mean of the random sets would miss the second. As in `pooled_p`, the role's own set counts as a random set.
     """
     rng, parts = np.random.default_rng(seed), []
-    for change in changes:
-        n = len(change.role)
+    for pool in pools:
+        n = pool.shape[1]
         counts = resampled(n, draws, rng)[1:]
-        means = counts @ change.pool.T / n
-        places: Int[np.ndarray, " draw"] = rng.integers(len(change.pool), size=draws)
+        means = counts @ pool.T / n
+        places = rng.integers(len(pool), size=draws)
         parts.append(means[:, 0] - means[np.arange(draws), places])
     return np.mean(parts, axis=0)
 
 
 def set_means(role_sets: Iterable[RoleSet], changes: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """The mean change without each tested set and each of its random sets, as sets_table compares them.
+    """The mean change without each tested set (own is true) and each of its random sets, as `sets_table` compares them.
 
-    Columns task, role, label, metric, own (the role's heads, or a random set) and change (fall of AUC and accuracy,
-    rise of losses).
+    Columns task, role, label, metric, own and change (fall of AUC and accuracy, rise of losses).
     """
     rows = [
         (*(getattr(role_set, key) for key in KEYS), metric, place == 0, change)
         for role_set in role_sets
         if role_set.status == TESTED
         for metric in EFFECT_METRICS
-        for place, change in enumerate(_change(role_set, changes, metric).pool.mean(axis=1))
+        for place, change in enumerate(_pool(role_set, changes, metric).mean(axis=1))
     ]
     return pd.DataFrame(rows, columns=[*KEYS, "metric", "own", "change"]).astype({"own": bool})
 
@@ -169,14 +152,13 @@ def sets_table(
     draws: int = 999,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """The effect of ablating the heads of each role, beside random sets: COLUMNS, a row per task, role, label, metric.
+    """The table `synthesis_sets` (docs/tables.yaml): the effect of ablating the heads of each role, and random sets.
 
-    `changes` holds a frame (set name, metric) x sequence for every task: changes from no intervention. `count` is the
-    number of random sets asked for. Columns: change: the effect, mean over sequences (fall of AUC and accuracy, rise of
-    losses); random, random_low, random_high: mean and 95 % range over the random sets; excess: change minus random;
-    low, high: 95 % interval from `excess_draws`; least: half of the 95 % range of the random sets, the least excess
-    that stands out from them; p: two-sided, from `pooled_p`. Rows of "all tasks" pool the testable tasks among
-    `learned`, those whose classifier trained successfully; p_holm corrects them over the roles.
+    `changes` are those of `set_changes` by task, `count` is the number of random sets that were requested. change is
+    the mean over sequences (fall of AUC and accuracy, rise of losses); random_low and random_high are the 95 % range
+    over the random sets, and least is half of it; low and high come from `excess_draws`, p from `pooled_p`. Rows of
+    "all tasks" pool the testable tasks among `learned`, those whose classifier trained successfully; p_holm corrects
+    them over the roles.
     """
     groups: dict[tuple[str, str], list[RoleSet]] = {}
     for role_set in role_sets:
@@ -186,7 +168,7 @@ def sets_table(
         pooled = [role_set for role_set in group if role_set.status == TESTED and role_set.task in learned]
         of_all = RoleSet(POOLED, role, label, (), TESTED if pooled else "not applicable in every task")
         for row, parts in [*((role_set, [role_set]) for role_set in group), (of_all, pooled)]:
-            measured = [_change(part, changes, metric) for part in parts if part.status == TESTED]
+            measured = [_pool(part, changes, metric) for part in parts if part.status == TESTED]
             sizes = {"heads": sum(len(part.heads) for part in parts), "sets": count, "tasks": len(measured)}
             numbers = _measured(measured, combinations, draws, seed)
             rows.append(row._asdict() | sizes | {"metric": metric} | numbers)
@@ -196,23 +178,22 @@ def sets_table(
     return table.assign(p_holm=families.transform(adjust, "holm").reindex(table.index))
 
 
-def _change(role_set: RoleSet, changes: dict[str, pd.DataFrame], metric: str) -> Change:
+def _pool(role_set: RoleSet, changes: dict[str, pd.DataFrame], metric: str) -> Pool:
     rows = changes[role_set.task].xs(metric, level="metric")
-    names = [named(heads) for heads in role_set.random]
-    return Change(rows.loc[role_set.name].to_numpy(), rows.loc[names].to_numpy())
+    return rows.loc[[named(heads) for heads in (role_set.heads, *role_set.random)]].to_numpy()
 
 
-def _measured(changes: Sequence[Change], combinations: int, draws: int, seed: int) -> dict[str, float]:
+def _measured(pools: Sequence[Pool], combinations: int, draws: int, seed: int) -> dict[str, float]:
     """The numbers of one row; all missing if no set can be tested, or if the metric is undefined for a task."""
-    if not changes or any(np.isnan(change.role).any() for change in changes):
+    if not pools or any(np.isnan(pool[0]).any() for pool in pools):
         return {}
     ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
-    effect = np.mean([change.role.mean() for change in changes])
-    fewest = min(len(change.random) for change in changes)
-    random = np.mean([change.random[:fewest].mean(axis=1) for change in changes], axis=0)
+    effect = np.mean([pool[0].mean() for pool in pools])
+    fewest = min(map(len, pools))
+    random = np.mean([pool[1:fewest].mean(axis=1) for pool in pools], axis=0)
     spread = np.quantile(random, ends)
-    low, high = np.quantile(excess_draws(changes, draws, seed), ends)
-    means = [change.pool.mean(axis=1) for change in changes]
+    low, high = np.quantile(excess_draws(pools, draws, seed), ends)
+    means = [pool.mean(axis=1) for pool in pools]
     return {
         "change": effect, "random": random.mean(),
         "random_low": spread[0], "random_high": spread[1], "least": (spread[1] - spread[0]) / 2,

@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,13 +20,13 @@ def pair() -> np.ndarray:
 def test_rank_correlations_are_those_of_scipy(pair: np.ndarray):
     stacked = np.stack([pair, pair[:, ::-1]], axis=1).reshape(2, 2, 3, 10)
     expected = stats.spearmanr(*pair).statistic
-    np.testing.assert_allclose(correlation("spearman")(*stacked), [expected] * 2)
-    assert np.isnan(correlation("spearman")(stacked[0, 0], np.ones((3, 10))))
+    np.testing.assert_allclose(correlation("spearman", *stacked), [expected] * 2)
+    assert np.isnan(correlation("spearman", stacked[0, 0], np.ones((3, 10))))
 
 
 def test_within_layers_ignores_what_layers_share(pair: np.ndarray):
     first, second = pair.reshape(2, 3, 10)
-    shift, within_layers = np.array([[0], [100], [50]]), correlation("spearman within layers")
+    shift, within_layers = np.array([[0], [100], [50]]), partial(correlation, "spearman within layers")
     assert within_layers(first + shift, second) == pytest.approx(within_layers(first, second - shift))
     ranks = [np.concatenate([stats.rankdata(layer) for layer in item]) for item in (first, second)]
     assert within_layers(first, second) == pytest.approx(stats.pearsonr(*ranks).statistic)

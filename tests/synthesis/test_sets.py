@@ -10,7 +10,6 @@ from studies import error_of
 from analysis.statistics.resampling import random_sets
 from analysis.synthesis.sets import (
     POOLED,
-    Change,
     RoleSet,
     excess_draws,
     interventions,
@@ -53,7 +52,7 @@ def test_sets_of_roles_and_why_some_are_not_applicable(found: list[RoleSet]):
         ("cls", "corrected"): "not applicable: no head has the role",
         ("sep", "corrected"): "not applicable: the role itself cannot be tested",
     }
-    assert found[0].name == "0-1 2-0 2-3"
+    assert named(found[0].heads) == "0-1 2-0 2-3"
 
 
 def test_random_sets_are_any_other_sets_of_as_many_heads_in_every_layer():
@@ -112,9 +111,9 @@ def test_pooled_p_rejects_as_often_as_it_says(tasks: int):
 def test_excess_draws_cover_sequences_and_sets():
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(20, 50))  # sets that differ by chance
-    calm = Change(np.full(30, 2.0), np.zeros((19, 30)))
+    calm = np.repeat([[2.0], *[[0.0]] * 19], 30, axis=1)
     assert set(excess_draws([calm], 400)) == {0.0, 2.0}  # the role's own set is one of twenty
-    wild = Change(noise[0] + 0.1, noise[1:])
+    wild = noise + 0.1 * (np.arange(20) == 0)[:, None]
     of_means = np.std([item.mean() for item in noise[1:]])
     assert np.std(excess_draws([wild], 2000)) > 1.5 * of_means
     assert np.std(excess_draws([wild] * 4, 2000)) < np.std(excess_draws([wild], 2000))

@@ -30,12 +30,8 @@ from analysis.texts.examples import Example, check_text, sample
 from analysis.texts.glue import load_examples
 
 BUNDLED = "bundled"
-ARGUMENTS = (
-    "nsubj",
-    "nsubj:pass",
-    "dobj",
-    "iobj",
-)  # of verbs; in bundled sentences they replace frame elements
+# Arguments of verbs, which replace frame elements in bundled sentences.
+ARGUMENTS = ("nsubj", "nsubj:pass", "dobj", "iobj")
 APART = 2  # least number of words between a verb and its argument
 LINKS = "links.jsonl"
 FILES = ["frRelation.xml", r"frame/.*\.xml", r"fulltext/.*\.xml", r"lu/.*\.xml"]
@@ -65,20 +61,20 @@ def read_links(source: str | Path = BUNDLED, n: int | None = None, seed: int = 0
     objects: they are arguments of the grammar, not of frames. Raises InputError with the number of a wrong line.
     """
     if source == BUNDLED:
-        return bundled_links(200 if n is None else n, seed)
+        n = 200 if n is None else n
+        links = map(argument_link, load_examples("toy-mrpc", split="dev", n=2 * n, seed=seed))
+        return [link for link in links if link][:n]
     path = expand(source)
     if (path / LINKS).is_file():
         path = path / LINKS
-    links = framenet_links(path) if path.is_dir() else file_links(path)
+    if path.is_dir():
+        links = framenet_links(path)
+    else:
+        lines = enumerate(read_text(path).splitlines(), 1)
+        links = [line_link(line, f"{path}, line {number}") for number, line in lines if line.strip()]
     if not links:
         raise InputError(f"{path} holds no link: give {LINKS} or the whole of FrameNet 1.7")
     return sample(links, n, seed)
-
-
-def file_links(path: Path) -> list[Link]:
-    """The links of a file of the released sentences."""
-    lines = enumerate(read_text(path).splitlines(), 1)
-    return [line_link(line, f"{path}, line {number}") for number, line in lines if line.strip()]
 
 
 def line_link(line: str, place: str) -> Link:
@@ -107,14 +103,8 @@ def first_occurrence(words: Sequence[str], part: str) -> tuple[int, ...]:
     raise ValueError(f"{part!r} is not in its sentence")
 
 
-def bundled_links(n: int, seed: int = 0) -> list[Link]:
-    """Verbs with their subjects and objects in `n` bundled sentences, if they are far enough apart."""
-    links = map(argument_link, load_examples("toy-mrpc", split="dev", n=2 * n, seed=seed))
-    return [link for link in links if link][:n]
-
-
 def argument_link(example: Example) -> Link | None:
-    """The link of the verb with the most arguments in the first text; None if no verb has one."""
+    """The link of the verb with the most arguments far enough from it in the first text; None if no verb has one."""
     tags = [tag for tag in example.tags if tag.text == 0]
     places = {tag.word: number for number, tag in enumerate(tags)}
     arguments: dict[int, list[int]] = defaultdict(list)
@@ -221,11 +211,10 @@ def link_and_control(sentences: Sequence[Scores]) -> xr.Dataset:
 
 
 def link_table(scores: ByMode, permutations: int = 9999, seed: int = 0) -> pd.DataFrame:
-    """The mean score of every head: state, mode, direction, layer, head, mean, n, control, p, p_by.
+    """The table `kovaleva_links` (docs/tables.yaml): the mean score of every head over n sentences.
 
-    n: sentences. control: the mean over the other placements of a link's pairs in its sentence. p: one-sided, from
-    drawing one placement for every sentence; under the null, the link is like any other placement. p_by corrects it
-    over the heads of a mode and direction.
+    control: the mean over the other placements of a link's pairs in its sentence. p: that of `placement_test`; p_by
+    corrects it over the heads of a mode and direction.
     """
     parts = []
     for (mode, direction), sentences in scores.items():
@@ -233,12 +222,12 @@ def link_table(scores: ByMode, permutations: int = 9999, seed: int = 0) -> pd.Da
         means["p"] = ("layer", "head"), placement_test(sentences, permutations, seed)
         table = means.to_dataframe().reset_index().assign(n=len(sentences), mode=mode, direction=direction)
         parts.append(table.assign(p_by=adjust(table["p"], "fdr_by")))
-    columns = ["state", "mode", "direction", "layer", "head", "mean", "n", "control", "p", "p_by"]
+    columns = "state mode direction layer head mean n control p p_by".split()
     return pd.concat(parts, ignore_index=True).assign(state="pretrained")[columns]
 
 
 def link_blocks(scores: ByMode) -> pd.DataFrame:
-    """Mean score and control of every head in ten blocks of sentences: direction, block, layer, head, mean, control."""
+    """The table `kovaleva_link_blocks`: mean score and control of every head in ten blocks of sentences."""
     parts = []
     for direction in DIRECTIONS:
         by_sentence = link_and_control(scores["all_pairs", direction])

@@ -110,11 +110,8 @@ def blocks(layout: Layout, rng: np.random.Generator) -> Map:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-PARTS: dict[str, Callable[[Layout, np.random.Generator], Map]] = {
-    VERTICAL: columns,
-    DIAGONAL: band,
-    BLOCK: blocks,
-}
+PARTS: dict[str, Callable[[Layout, np.random.Generator], Map]]
+PARTS = {VERTICAL: columns, DIAGONAL: band, BLOCK: blocks}
 
 
 def measures(attention: Maps, layouts: Sequence[Layout]) -> Float[Tensor, "batch head measure"]:
@@ -174,9 +171,8 @@ class Labeller:
 
     def rules(self, decimals: int = 2) -> str:
         """The thresholds as text."""
-        return export_text(
-            self.tree, feature_names=list(MEASURES), class_names=list(PATTERNS), decimals=decimals
-        )
+        names = {"feature_names": list(MEASURES), "class_names": list(PATTERNS)}
+        return export_text(self.tree, decimals=decimals, **names)
 
     @property
     def key(self) -> str:
@@ -217,23 +213,23 @@ def eye_maps(encoder: Encoder) -> LabelledMaps:
 
 
 def quality_tables(labeller: Labeller, sets: Mapping[str, LabelledMaps]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The quality of a labeller on each set of labelled maps, and its confusions.
+    """The tables `kovaleva_pattern_quality` and `kovaleva_pattern_confusion` of a labeller on sets of labelled maps.
 
-    The first table has set, pattern, precision, recall, f1, n (maps with the pattern); row MACRO is the mean over the
-    patterns in the set. The second has set, pattern (of the map), found (by the labeller), n (maps).
+    Row MACRO of the first is the mean over the patterns in the set; found in the second is the labeller's pattern.
     """
     quality, confusions = [], []
-    for labelled in sets.values():
+    for name, labelled in sets.items():
         patterns = labeller.tree.predict(single_measures(labelled))
         present = np.unique(labelled.patterns)
         scores = precision_recall_fscore_support(labelled.patterns, patterns, labels=present, zero_division=0)
         rows = pd.DataFrame(dict(zip(("precision", "recall", "f1", "n"), scores, strict=True)))
         rows.insert(0, "pattern", [PATTERNS[number] for number in present])
         rows.loc[len(rows)] = [MACRO, *rows[["precision", "recall", "f1"]].mean(), len(patterns)]
+        rows.insert(0, "set", name)
         quality.append(rows)
         counts = confusion_matrix(labelled.patterns, patterns, labels=range(len(PATTERNS)))
         wide = pd.DataFrame(counts, pd.Index(PATTERNS, name="pattern"), pd.Index(PATTERNS, name="found"))
-        confusions.append(wide.stack().rename("n").reset_index())
-    tables = (pd.concat(parts, keys=[*sets], names=["set"]) for parts in (quality, confusions))
-    quality, confusions = (table.reset_index("set").reset_index(drop=True) for table in tables)
-    return quality, confusions
+        rows = wide.stack().rename("n").reset_index()
+        rows.insert(0, "set", name)
+        confusions.append(rows)
+    return pd.concat(quality, ignore_index=True), pd.concat(confusions, ignore_index=True)

@@ -61,17 +61,17 @@ class Task:
         self.by_block, self.runs = values.unstack("block"), runs
         self.layers = int(rows["layer"].max()) + 1
 
-    def before(self, measure: str, layer: int = -1) -> Values:
-        """A measure before fine-tuning, as one run."""
-        return self.by_block.loc[(measure, layer, -1)].to_numpy(float)[None]
+    def before(self, measure: str, layers: Sequence[int] = (-1,)) -> Values:
+        """A measure before fine-tuning, as one run: in all layers together (-1), or the mean over some layers."""
+        return self._mean(measure, layers, [-1])
 
-    def after(self, measure: str, layer: int = -1) -> Values:
+    def after(self, measure: str, layers: Sequence[int] = (-1,)) -> Values:
         """A measure of the runs that trained successfully."""
-        return self.by_block.loc[[(measure, layer, run) for run in self.runs]].to_numpy(float)
+        return self._mean(measure, layers, self.runs)
 
-    def mean_before(self, measure: str, layers: Sequence[int]) -> Float[np.ndarray, " block"]:
-        """The mean of a measure over some layers, before fine-tuning."""
-        return np.mean([self.before(measure, layer)[0] for layer in layers], axis=0)
+    def _mean(self, measure: str, layers: Sequence[int], runs: Sequence[int]) -> Values:
+        rows = [self.by_block.loc[[(measure, layer, run) for run in runs]] for layer in layers]
+        return np.mean([values.to_numpy(float) for values in rows], axis=0)
 
     def change(self, measure: str) -> Values:
         """A measure after fine-tuning minus before."""
@@ -141,23 +141,22 @@ def change_of_last_layers(tasks: Mapping[str, Task]) -> pd.DataFrame:
 
     def last_minus_earlier(task: Task) -> Values:
         last = layers_within(task.layers, LAST_SIXTH)
-        earlier = [task.after("cosine", layer) for layer in range(task.layers) if layer not in last]
-        return min(earlier, key=np.mean) - np.mean([task.after("cosine", layer) for layer in last], axis=0)
+        earlier = [task.after("cosine", [layer]) for layer in range(task.layers) if layer not in last]
+        return min(earlier, key=np.mean) - task.after("cosine", last)
 
-    return over_runs(
-        {name: task for name, task in tasks.items() if original(name) != "qqp"}, last_minus_earlier
-    )
+    others = {name: task for name, task in tasks.items() if original(name) != "qqp"}
+    return over_runs(others, last_minus_earlier)
 
 
 def sink_by_depth(tasks: Mapping[str, Task], sink: str) -> pd.DataFrame:
     """K5: attention to the sink in the last third of the layers minus the first, before fine-tuning."""
 
     def growth(token: str) -> dict[str, np.ndarray]:
-        late, early = (
-            {name: task.mean_before(token, layers_within(task.layers, third)) for name, task in tasks.items()}
-            for third in (LAST_THIRD, FIRST_THIRD)
-        )
-        return {name: late[name] - early[name] for name in tasks}
+        differences = {}
+        for name, task in tasks.items():
+            early, late = (layers_within(task.layers, third) for third in (FIRST_THIRD, LAST_THIRD))
+            differences[name] = (task.before(token, late) - task.before(token, early))[0]
+        return differences
 
     other = {"cls": "sep", "sep": "cls"}[sink]
     token = f"[{sink.upper()}]"
@@ -170,7 +169,7 @@ def gain_of_linguistic_features(tasks: Mapping[str, Task], sink: str) -> pd.Data
     def largest_gain(task: Task) -> Values:
         gains = map(task.change, LINGUISTIC)
         largest = max(gains, key=lambda gain: np.nan_to_num(np.nanmean(gain), nan=-np.inf))
-        return largest / task.mean_before(f"[{sink.upper()}]", range(task.layers)).mean()
+        return largest / task.before(f"[{sink.upper()}]", range(task.layers)).mean()
 
     return over_runs(tasks, largest_gain)
 

@@ -16,19 +16,11 @@ from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from analysis.cache import cached
-from analysis.encoders.layout import Layout, Pieces, batches, layouts, piece_ranges
+from analysis.encoders.layout import Layout, Pieces, batches, layouts, piece_ranges, token_pairs
 from analysis.encoders.models import Encoder
 from analysis.encoders.tap import read_layers
 from analysis.papers.kovaleva2019.labellers import Labeller, Maps, real_tokens, stacked
-from analysis.papers.kovaleva2019.names import (
-    ARGUMENTS,
-    CLS,
-    FEATURES,
-    LINGUISTIC,
-    NEGATION,
-    PARTS_OF_SPEECH,
-    SEP,
-)
+from analysis.papers.kovaleva2019.names import ARGUMENTS, CLS, FEATURES, NEGATION, PARTS_OF_SPEECH, SEP
 from analysis.papers.kovaleva2019.placements import Placements, largest, placements
 from analysis.scores.words import Words
 from analysis.texts.examples import Example, Relation, Tag, clusters
@@ -78,34 +70,27 @@ def find_targets(
     Departures: only the words themselves count, where the authors' code takes every piece with the same spelling;
     universal parts of speech and relations replace spaCy's labels, so that auxiliaries are not verbs.
     """
-    sequences = layouts(tokenizer, examples, max_tokens)
-    return [
-        Targets(
-            layout,
-            cluster,
-            feature_tokens(layout, example, relations[example.id], tags[example.id]),
-            verb_placements(layout, relations[example.id], tags[example.id]),
-        )
-        for layout, cluster, example in zip(sequences, clusters(examples), examples, strict=True)
-    ]
+    sequences, targets = layouts(tokenizer, examples, max_tokens), []
+    for layout, cluster, example in zip(sequences, clusters(examples), examples, strict=True):
+        words = relations[example.id], tags[example.id]
+        features, verbs = feature_tokens(layout, example, *words), verb_placements(layout, *words)
+        targets.append(Targets(layout, cluster, features, verbs))
+    return targets
 
 
 def feature_tokens(
     layout: Layout, example: Example, relations: Sequence[Relation], tags: Sequence[Tag]
 ) -> Bool[np.ndarray, "feature token"]:
     """Which tokens belong to each of FEATURES."""
-    words = {name: [] for name in LINGUISTIC}
-    for tag in tags:
-        for name, upos in PARTS_OF_SPEECH.items():
-            if tag.upos in upos:
-                words[name].append((tag.text, tag.word))
-        if example.texts[tag.text][slice(*tag.word)].lower() in NEGATIVE_WORDS:
-            words[NEGATION].append((tag.text, tag.word))
-    for relation in relations:
-        for name, labels in ARGUMENTS.items():
-            if relation.label in labels:
-                words[name].append((relation.text, relation.dependent))
-    tokens = {name: pieces_of(layout, spans) for name, spans in words.items()}
+    words = {name: [tag for tag in tags if tag.upos in upos] for name, upos in PARTS_OF_SPEECH.items()}
+    words[NEGATION] = [
+        tag for tag in tags if example.texts[tag.text][slice(*tag.word)].lower() in NEGATIVE_WORDS
+    ]
+    spans = {name: [(tag.text, tag.word) for tag in tags] for name, tags in words.items()}
+    for name, labels in ARGUMENTS.items():
+        arguments = (relation for relation in relations if relation.label in labels)
+        spans[name] = [(relation.text, relation.dependent) for relation in arguments]
+    tokens = {name: pieces_of(layout, words) for name, words in spans.items()}
     tokens |= {"punctuation": layout.punctuation, CLS: layout.cls, SEP: layout.sep}
     return np.array([tokens[name] for name in FEATURES])
 
@@ -124,14 +109,11 @@ def verb_placements(
 ) -> tuple[Placements, ...]:
     """The pairs from the pieces of every subject to those of its verb, with their other placements in the text."""
     verbs = {(tag.text, tag.word) for tag in tags if tag.upos == "VERB"}
+    subjects = [pair for pair in relations if pair.label == "nsubj" and (pair.text, pair.head) in verbs]
     links = []
-    for relation in relations:
-        if relation.label == "nsubj" and (relation.text, relation.head) in verbs:
-            words = [(relation.text, relation.dependent)], [(relation.text, relation.head)]
-            subject, verb = (np.flatnonzero(pieces_of(layout, word)) for word in words)
-            if len(subject) and len(verb):
-                inside = np.flatnonzero(layout.text == relation.text)
-                links.append(placements([*product(subject, verb)], inside[0], inside[-1] + 1))
+    for subject, verb in token_pairs(layout, subjects).get("nsubj", ()):
+        inside = np.flatnonzero(layout.text == layout.text[subject[0]])
+        links.append(placements([*product(subject, verb)], inside[0], inside[-1] + 1))
     return tuple(links)
 
 
@@ -181,7 +163,6 @@ def read_state(
     labelled: int,
     before: Encoder | None = None,
     padded: int = 0,
-    budget: int = 2048,
 ) -> xr.Dataset:
     """Measures every sequence in one forward pass; maps are not stored. The axes of each measure stand in AXES.
 
@@ -193,7 +174,7 @@ def read_state(
     """
     parts, order = [], []
     with tqdm(total=len(targets), desc=f"patterns of {encoder.name}", unit="sequence", leave=None) as bar:
-        for indices in batches([target.layout for target in targets], budget):
+        for indices in batches([target.layout for target in targets]):
             batch = [targets[index] for index in indices]
             has_pattern = np.array(indices) < labelled
             parts.append(measure_batch(encoder, batch, labeller, has_pattern, before))
@@ -246,9 +227,8 @@ def measure_layer(
     features = stacked([target.features for target in batch], attention)
     real = real_tokens(attention, sequences)
     received = (attention * real[:, None, :, None]).sum(2) / real.sum(1)[:, None, None]
-    links = [
-        verb_links(maps, target.verbs) for maps, target in zip(attention.cpu().numpy(), batch, strict=True)
-    ]
+    by_sequence = zip(attention.cpu().numpy(), batch, strict=True)
+    links = [verb_links(maps, target.verbs) for maps, target in by_sequence]
     pattern = np.full(attention.shape[:2], NO_PATTERN, np.int8)
     places = np.flatnonzero(has_pattern).tolist()
     if places:
@@ -304,13 +284,13 @@ def cosine(
 
 
 def padded_cosine(
-    before: Encoder, after: Encoder, sequences: Sequence[Layout], length: int = PADDED
+    before: Encoder, after: Encoder, sequences: Sequence[Layout]
 ) -> Float[np.ndarray, "sequence layer head"]:
-    """The cosine of maps padded to `length` tokens, with the rows of padding, as in the authors' code.
+    """The cosine of maps padded to PADDED tokens, with the rows of padding, as in the authors' code.
 
     These rows attend to the real tokens; they are most of the map of a short sequence.
     """
-    length = min(length, before.positions, before.tokenizer.model_max_length)
+    length = min(PADDED, before.positions, before.tokenizer.model_max_length)
     length = max(length, *(len(layout) for layout in sequences))
     filler = Words(0, np.full(length, before.tokenizer.pad_token_id), np.zeros(length, int))
     cosines = []

@@ -39,7 +39,7 @@ def pattern_indicators(state: xr.Dataset) -> xr.DataArray:
 def pattern_table(
     readings: Readings, alpha: float = 0.05, resamples: int = 999, seed: int = 0
 ) -> pd.DataFrame:
-    """The share of maps with each pattern: task, state, pattern, share, low, high, n.
+    """The table `kovaleva_patterns` (docs/tables.yaml): the share of maps with each pattern.
 
     low, high: BCa interval over n sequences, resampled in whole clusters. Source: Kovaleva 2019, figure 2.
     """
@@ -53,26 +53,18 @@ def pattern_table(
 
 
 def mean_intervals(
-    values: Float[np.ndarray, "sequence column"],
-    clusters: np.ndarray,
-    alpha: float,
-    resamples: int,
-    seed: int,
-) -> tuple[Float[np.ndarray, " column"], Float[np.ndarray, " column"]]:
-    """The BCa interval of each mean; the mean itself if all values are equal."""
-    mean = values.mean(axis=0)
-    ends = bca_interval(values, clusters, alpha, resamples, seed)
-    return tuple(np.where(np.isnan(end), mean, end) for end in ends)
+    values: Float[np.ndarray, "sequence column"], clusters: np.ndarray, *options: float
+) -> Float[np.ndarray, "end column"]:
+    """The BCa interval of each mean, the mean itself if all values are equal; `options` are those of `bca_interval`."""
+    ends = np.stack(bca_interval(values, clusters, *options))
+    return np.where(np.isnan(ends), values.mean(axis=0), ends)
 
 
 def pattern_heads(readings: Readings) -> pd.DataFrame:
-    """The share of sequences in which a head has each pattern: task, state, layer, head, pattern, share."""
-    parts = []
-    for task, state, patterns in by_state(readings, pattern_indicators):
-        shares = patterns.mean("sequence")
-        table = shares.to_dataframe("share", dim_order=["layer", "head", "pattern_name"]).reset_index()
-        parts.append(table.rename(columns={"pattern_name": "pattern"}).assign(task=task, state=state))
-    return pd.concat(parts, ignore_index=True)[["task", "state", "layer", "head", "pattern", "share"]]
+    """The table `kovaleva_pattern_heads`: the share of sequences in which a head has each pattern."""
+    table = state_means(readings, pattern_indicators, ["layer", "head", "pattern_name"])
+    table = table.rename(columns={"pattern_name": "pattern", "mean": "share"})
+    return table[["task", "state", "layer", "head", "pattern", "share"]]
 
 
 def typical_heads(shares: pd.DataFrame, task: str) -> pd.DataFrame:
@@ -92,40 +84,35 @@ def feature_table(readings: Readings) -> pd.DataFrame:
     largest value counts. mode: aligned, or for links also same distance (words as far from each other). n: sequences
     with the feature. Source: Kovaleva 2019, figure 6 and section 4.5.
     """
-    links = {"link_name": "feature", "link_mode": "mode"}
-    order = ("feature", "mode", "layer", "head")
-    parts = [
-        *state_means(readings, lambda state: state["received"].expand_dims(mode=["aligned"]), order),
-        *state_means(readings, lambda state: state["link"].rename(links), order),
-    ]
-    table = pd.concat(parts, ignore_index=True)
-    return table[["task", "state", "feature", "mode", "layer", "head", "mean", "n"]]
+    links, order = {"link_name": "feature", "link_mode": "mode"}, ["feature", "mode", "layer", "head"]
+    received = state_means(readings, lambda state: state["received"].expand_dims(mode=["aligned"]), order)
+    between_words = state_means(readings, lambda state: state["link"].rename(links), order)
+    return pd.concat([received, between_words], ignore_index=True)
 
 
 def cls_table(readings: Readings) -> pd.DataFrame:
-    """Largest attention of [CLS] in the last layer to each feature: task, state, feature, head, mean, n.
+    """The table `kovaleva_cls`: largest attention of [CLS] in the last layer to each feature.
 
     Sequences without the feature are left out. Source: Kovaleva 2019, figure 7.
     """
-    table = pd.concat(
-        state_means(readings, lambda state: state["cls_row"], ("feature", "head")), ignore_index=True
-    )
-    return table[["task", "state", "feature", "head", "mean", "n"]]
+    return state_means(readings, lambda state: state["cls_row"], ["feature", "head"])
 
 
 def state_means(
     readings: Readings, value: Callable[[xr.Dataset], xr.DataArray], order: Sequence[str]
-) -> Iterator[pd.DataFrame]:
-    """Mean over sequences and their number, for every task and state."""
+) -> pd.DataFrame:
+    """Mean over the sequences that have a value, and their number n, for every task and state: task, state, `order`."""
+    parts = []
     for task, state, values in by_state(readings, value):
         means = xr.Dataset({"mean": values.mean("sequence"), "n": values.notnull().sum("sequence")})
-        yield means.to_dataframe(dim_order=order).reset_index().assign(task=task, state=state)
+        parts.append(means.to_dataframe(dim_order=order).reset_index().assign(task=task, state=state))
+    return pd.concat(parts, ignore_index=True)[["task", "state", *order, "mean", "n"]]
 
 
 def cosine_table(
     readings: Readings, alpha: float = 0.05, resamples: int = 999, seed: int = 0
 ) -> pd.DataFrame:
-    """Similarity of each head's maps before and after fine-tuning: task, seed, padding, layer, head, mean, low, high.
+    """The table `kovaleva_cosine`: similarity of each head's maps before and after fine-tuning.
 
     padding: maps cropped to the sequence, or (kept) padded to one length as in the authors' code, for fewer sequences.
     low, high: BCa interval over sequences. Source: Kovaleva 2019, figure 5.
@@ -137,12 +124,12 @@ def cosine_table(
             if cosines.sizes["sequence"]:
                 cosines = cosines.stack(place=("layer", "head"))
                 values = cosines.transpose("sequence", "place").values
-                ends = mean_intervals(values.astype(float), cosines["cluster"].values, alpha, resamples, seed)
-                means = {"mean": values.mean(axis=0), "low": ends[0], "high": ends[1]}
-                table = cosines.indexes["place"].to_frame(index=False).assign(**means)
+                clusters = cosines["cluster"].values
+                low, high = mean_intervals(values.astype(float), clusters, alpha, resamples, seed)
+                table = cosines.indexes["place"].to_frame(index=False)
+                table = table.assign(mean=values.mean(axis=0), low=low, high=high)
                 parts.append(table.assign(task=task, seed=run, padding=padding))
-    columns = ["task", "seed", "padding", "layer", "head", "mean", "low", "high"]
-    return pd.concat(parts, ignore_index=True)[columns]
+    return pd.concat(parts, ignore_index=True)["task seed padding layer head mean low high".split()]
 
 
 def block_means(values: xr.DataArray) -> xr.DataArray:
@@ -152,18 +139,16 @@ def block_means(values: xr.DataArray) -> xr.DataArray:
 
 
 def block_table(readings: Readings) -> pd.DataFrame:
-    """The means on which claims are judged, for ten blocks of the sequences of each task and run.
+    """The table `kovaleva_blocks`, on which claims are judged: means of ten blocks of the sequences of a task and run.
 
-    Columns task, seed (-1 before fine-tuning), block, measure, layer (-1: mean over all layers), value. Measures: the
-    share of maps with each pattern; attention to each linguistic feature, and by layer to [CLS] and [SEP]; the share of
-    heads that give [CLS] and [SEP] more than half of their attention (SPECIAL_HEADS); by layer the cosine with the maps
-    before fine-tuning.
+    Seed -1 is before fine-tuning, layer -1 the mean over all layers. Measures: the share of maps with each pattern;
+    attention to each linguistic feature, and by layer to [CLS] and [SEP]; the share of heads that give [CLS] and [SEP]
+    more than half of their attention (SPECIAL_HEADS); by layer the cosine with the maps before fine-tuning.
     """
     parts = []
     for (task, run), state in readings.items():
         received, patterns = block_means(state["received"]), block_means(pattern_indicators(state))
-        special = received.sel(feature=[CLS, SEP])
-        heads = ("layer", "head")
+        special, heads = received.sel(feature=[CLS, SEP]), ("layer", "head")
         values = {name: patterns.sel(pattern_name=name, drop=True).mean(heads) for name in PATTERNS}
         values |= {name: received.sel(feature=name, drop=True).mean(heads) for name in LINGUISTIC}
         values |= {name: special.sel(feature=name, drop=True).mean("head") for name in (CLS, SEP)}
@@ -173,16 +158,12 @@ def block_table(readings: Readings) -> pd.DataFrame:
         for name, measure in values.items():
             table = measure.rename("value").to_dataframe()["value"].reset_index()
             parts.append(table.assign(task=task, seed=-1 if run is None else run, measure=name))
-    table = pd.concat(parts, ignore_index=True)
-    columns = ["task", "seed", "block", "measure", "layer", "value"]
-    return table.assign(layer=table["layer"].fillna(-1).astype(int))[columns]
+    table = pd.concat(parts, ignore_index=True)["task seed block measure layer value".split()]
+    return table.assign(layer=table["layer"].fillna(-1).astype(int))
 
 
 def verb_blocks(readings: Readings) -> pd.DataFrame:
-    """Attention of every head between subjects and verbs before fine-tuning, in ten blocks of all sequences.
-
-    Columns direction, block, layer, head, mean, control (the same distance elsewhere in the text).
-    """
+    """The table `kovaleva_verb_blocks`: attention between subjects and verbs before fine-tuning, in ten blocks."""
     before = [state["link"] for (_, run), state in readings.items() if run is None]
     links = block_means(xr.concat(before, "sequence", coords="minimal"))
     modes = {"mean": "aligned", "control": "same distance"}

@@ -16,13 +16,7 @@ from analysis.cache import cached
 from analysis.encoders.finetuning import finetune
 from analysis.encoders.interventions import predict
 from analysis.encoders.measures import decide, measure
-from analysis.encoders.models import (
-    Encoder,
-    load_classifier,
-    load_encoder,
-    load_tokenizer,
-    random_encoder,
-)
+from analysis.encoders.models import Encoder, load_classifier, load_encoder, load_tokenizer, random_encoder
 from analysis.errors import InputError
 from analysis.papers.kovaleva2019.names import PRETRAINED, RANDOM, UNTUNED
 from analysis.statistics.answers import Labels, labels_of, metrics_of
@@ -45,10 +39,9 @@ def disabled_tables(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What disabling single heads or whole layers changes, and whether it raises a task's first metric beyond chance.
 
-    `logits` are those of `predict`, by unit ("head" or "layer") and by fine-tuning run. The first table has COLUMNS,
-    a row per head or layer and metric (see `changes_by_head`). The second has a row per unit and run: task, seed, unit,
-    metric, baseline; the fields of `changes.Rises`; least: the smallest loss that the paired test detects with power
-    .8, median over heads or layers. Source: Kovaleva 2019, figures 8 and 9; departure: the paper has no test.
+    `logits` are those of `predict`, by unit ("head" or "layer") and by fine-tuning run. The first table is
+    `kovaleva_disable` (see `changes_by_head`), the second `kovaleva_rises`: the fields of `changes.Rises`, and least,
+    the median over heads or layers. Source: Kovaleva 2019, figures 8 and 9; departure: the paper has no test.
     """
     changes, risen = [], []
     for unit, by_run in logits.items():
@@ -67,8 +60,7 @@ def disabled_tables(
 def changes_by_head(answers: xr.DataArray, labels: Labels, task: str, *test: float | int) -> pd.DataFrame:
     """The changes of a task's metrics for every disabled head, or layer (`head` is missing).
 
-    change, low, high, p, p_by are those of `change_table`, with its last arguments `test`: exact McNemar for accuracy,
-    swapped answers for F1 and Matthews. n counts the sequences, put_right and put_wrong the answers that change.
+    They are those of `change_table`, with its last arguments `test`. put_right and put_wrong count the answers.
     """
     table = change_table(answers, labels, metrics_of(task), *test)
     places = table["intervention"].str.extract(r"(\d+)(?:-(\d+))?$")  # "2-8" is a head, "layer 2" a layer
@@ -87,7 +79,7 @@ def chosen_rises(
     clusters: Mapping[str, Sequence[str]],
     trained: Collection[Run],
 ) -> pd.DataFrame:
-    """How much the task's metric rises without the head that raises it most: task, value, low, high, runs.
+    """The table `kovaleva_chosen_rises`: how much the task's metric rises without the head that raises it most.
 
     The head is chosen on one half of the sequences (in whole clusters) and measured on the other, both ways. Runs that
     did not train successfully are left out; a task without any other has no value.
@@ -176,10 +168,8 @@ def scores_by_start(
         max_tokens, device = recipe["max_tokens"], recipe["device"]
         scores[task, UNTUNED, seed] = untuned_scores(encoder, task, dev[task], seed, max_tokens, device)
         for start in starts:
-            name = start_name(start, len(train[task]), recipe["epochs"])
-            scores[task, name, seed] = tuned_scores(
-                folder, start, encoder, task, train[task], dev[task], seed, **recipe
-            )
+            name, sets = start_name(start, len(train[task]), recipe["epochs"]), (train[task], dev[task])
+            scores[task, name, seed] = tuned_scores(folder, start, encoder, task, *sets, seed, **recipe)
     return scores
 
 
@@ -191,11 +181,9 @@ def start_name(start: str, rows: int, epochs: float | int) -> str:
 def initialisation_table(
     scores: Mapping[tuple[str, str, int], Mapping[str, float]], tuned: pd.DataFrame, epochs: float | int
 ) -> pd.DataFrame:
-    """Dev scores by start: task, start, seed, metric, value, constant (the score of the most frequent class).
+    """The table `kovaleva_initialisation`: dev scores by start, whose name says how much training followed.
 
-    `scores` maps task, start and seed to the scores of runs of this notebook; `tuned` holds the scores that 00_finetune
-    saved (task, seed, metric, constant, finetuned, train), after `epochs`. The name of a start says how much training
-    followed.
+    `scores` are those of `scores_by_start`; `tuned` is the table `finetune` of 00_finetune, which trains for `epochs`.
     """
     rows = [(*key, *score) for key, by_metric in scores.items() for score in by_metric.items()]
     table = pd.DataFrame(rows, columns=["task", "start", "seed", "metric", "value"])

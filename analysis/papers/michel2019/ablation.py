@@ -66,8 +66,8 @@ def auc_changes(effects: pd.DataFrame) -> pd.DataFrame:
 def overview(changes: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
     """How many ablations lose or gain significantly, by run and metric, and the smallest loss that the test detects.
 
-    `changes` as `all_changes` or `all_but_one_table` gives them. Columns heads; baseline; lost, gained (p < `alpha`);
-    lost_by, gained_by (p_by); lowest, highest (changes); least (median, power .8), p without correction.
+    `changes` as `all_changes` or `all_but_one_table` gives them. lost and gained have p < `alpha` without correction;
+    least is a median.
     """
     gain = np.where(changes["metric"] == LOSS, -1, 1) * changes["change"]
     marks = {
@@ -103,7 +103,7 @@ def harmless_shares(
     labels: Labels,
     trained: Collection[Run],
 ) -> pd.DataFrame:
-    """The share of `harmless` ablations, mean over the runs `trained`: unit, task, value, low, high, runs.
+    """The table `michel_tolerated`: the share of `harmless` ablations, mean over the runs `trained`.
 
     `heads` holds the logits with each head ablated, `layers` those with one head left in each layer. A task without a
     trained run has no value.
@@ -172,9 +172,8 @@ def effects(
 ) -> pd.DataFrame:
     """Changes of AUC and loss (nats) with each head ablated, on two data sets and on random halves of the first.
 
-    `logits` are those of one model by data set; it was trained on the first. Columns model, data_a, data_b, metric,
-    layer, head, a and b (the changes). The AUC ranks the log odds of class `match`. Effects on halves show how well
-    effects can agree at all.
+    `logits` are those of one model by data set; it was trained on the first. Columns a and b hold the changes. The AUC
+    ranks the log odds of class `match`. Effects on halves show how well effects can agree at all.
     """
     columns = [*TRANSFER[:4], "layer", "head", "a", "b"]
     if not logits:
@@ -207,7 +206,7 @@ def _changes(
 
 
 def transfer_table(effects: pd.DataFrame, resamples: int = 999, seed: int = 0) -> pd.DataFrame:
-    """Correlations over heads of the `effects` on two sets, with BCa intervals over heads: columns TRANSFER.
+    """The table `michel_transfer`: correlations of the `effects` on two sets, with BCa intervals over heads.
 
     `largest` names the heads with the largest change on either set. Changes without spread have no correlation.
     """

@@ -47,9 +47,8 @@ def course(
         recipe = recipe_of(checkpoint)
     except InputError as error:
         raise InputError(f"{error}, or skip the course with course_tasks=[]") from error
-    training = [
-        load_examples(task, source, split, recipe.pop(f"{split}_n"), seed) for split in ("train", "dev")
-    ]
+    sizes = {split: recipe.pop(f"{split}_n") for split in ("train", "dev")}
+    training = [load_examples(task, source, split, n, seed) for split, n in sizes.items()]
     examples = [example for part in (*training, dev_sample, train_sample) for example in part]
     texts = [(example.id, example.texts, example.label) for example in examples]
     arithmetic = [torch.__version__, transformers.__version__, device, precision]
@@ -59,11 +58,10 @@ def course(
         with TemporaryDirectory(dir=folder, prefix="course-") as work:
             stops = Stops(Path(work), fractions, load_tokenizer(encoder))
             finetune(encoder, task, *training, Path(work) / "last", callbacks=[stops], **recipe)
-            places = [stops.folders[fraction] for fraction in fractions]
-            classifiers = (load_encoder(place, device, precision, task) for place in places)
-            parts = [
-                pruned_logits(model, dev_sample, train_sample, folder, **options) for model in classifiers
-            ]
+            parts = []
+            for fraction in fractions:
+                classifier = load_encoder(stops.folders[fraction], device, precision, task)
+                parts.append(pruned_logits(classifier, dev_sample, train_sample, folder, **options))
         logits = xr.concat(parts, pd.Index(fractions, name="fraction"), combine_attrs="drop_conflicts")
         return logits.to_dataset(name="logits")
 

@@ -158,10 +158,10 @@ def shares_of_lead(curves: pd.DataFrame, labels: Labels, trained: Collection[Run
 def prunable_table(
     logits: Mapping[Run, xr.DataArray], labels: Labels, trained: Collection[Run], reference: pd.DataFrame
 ) -> pd.DataFrame:
-    """The largest share of heads that each order prunes so that every step is `harmless`.
+    """The table `michel_prunable`: the largest share of heads that each order prunes so that every step is `harmless`.
 
-    Heads go in steps of a tenth. NaN for runs that are not in `trained`. Columns task, seed, order, metric, share, low,
-    high (over sequences) and bert_base_published (published_prunable.csv: without noticeable loss).
+    Heads go in steps of a tenth. NaN for runs that are not in `trained`. `reference` is published_prunable.csv, shares
+    without noticeable loss.
     """
     published, rows = reference.set_index("task")["share"], []
     for (task, seed), answers in logits.items():
@@ -173,7 +173,7 @@ def prunable_table(
             interval = draws_interval(shares) if (task, seed) in trained else (np.nan,) * 3
             metric = task_named(task).metrics[0]
             rows.append([task, seed, order, metric, *interval, published.get(task, np.nan)])
-    columns = ["task", "seed", "order", "metric", "share", "low", "high", "bert_base_published"]
+    columns = "task seed order metric share low high bert_base_published".split()
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -202,10 +202,9 @@ def step_means(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], metri
 
 def mean_scores(runs: Mapping[Run, xr.DataArray], labels: Labels) -> pd.DataFrame:
     """`step_means` of the task's metric, a row per task and replicate."""
-    parts = {
-        task: step_means(answers, labels[task], task_named(task).metrics[0])
-        for (task, _), answers in runs.items()
-    }
+    parts = {}
+    for (task, _), answers in runs.items():
+        parts[task] = step_means(answers, labels[task], task_named(task).metrics[0])
     return pd.concat(parts, names=["task", "replicate"]) if parts else pd.DataFrame()
 
 
@@ -218,10 +217,8 @@ def later_gain(courses: Mapping[str, xr.DataArray], labels: Labels) -> dict[str,
     gains = {}
     for task, course in courses.items():
         constant, n = floor("accuracy", labels[task]), len(labels[task])
-        stages = [
-            step_means(course.sel(fraction=fraction), labels[task], "accuracy")
-            for fraction in course["fraction"].values
-        ]
+        by_fraction = course.transpose("fraction", ...)
+        stages = [step_means(logits, labels[task], "accuracy") for logits in by_fraction]
         trained = [trained_successfully("accuracy", stage[BASELINE][0], n, constant) for stage in stages]
         gains[task] = np.full(1 + DRAWS, np.nan)
         if trained[-1] and any(trained[:-1]):

@@ -59,12 +59,11 @@ def machine() -> list[Any]:
 
 
 def speed_table(names: Sequence[str], batches: Sequence[int], rounds: int) -> pd.DataFrame:
-    """The speed-up of encoders without half of their heads, drawn at random: columns SPEED.
+    """The table `michel_speed`: the speed-up of encoders without half of their heads, drawn at random.
 
     A round times the whole and the pruned encoder on `batch` sequences of 128 tokens; they take turns in going first.
-    Times are CPU time of one thread. `speedup` is the geometric mean of the ratios of the rounds, `low` and `high` are
-    its 95 % t interval; `heads` counts the pruned heads; for `bound` see `most_speedup`. Raises InputError for fewer
-    than two rounds. Source: Michel 2019, table 4.
+    Times are CPU time of one thread. `speedup` is the geometric mean of the ratios of the rounds, with its 95 % t
+    interval; for `bound` see `most_speedup`. Raises InputError for fewer than two rounds. Source: Michel 2019, table 4.
     """
     if rounds < 2:
         raise InputError(f"speed_rounds is {rounds}: an interval needs at least 2, better 5")
@@ -82,13 +81,13 @@ def speed_table(names: Sequence[str], batches: Sequence[int], rounds: int) -> pd
     return pd.DataFrame(rows, columns=SPEED)
 
 
-def most_speedup(width: int, share: float, tokens: int = TOKENS) -> float:
+def most_speedup(width: int, share: float) -> float:
     """The ratio of the multiplications in all layers with and without a share of the heads.
 
     Counts per token and layer, in units of the squared width: the feed-forward part has 8. Attention has 4 for its four
-    matrices and 2 T / width for products over T tokens; these shrink with the number of heads.
+    matrices and 2 T / width for products over T = TOKENS tokens; these shrink with the number of heads.
     """
-    attention = 4 + 2 * tokens / width
+    attention = 4 + 2 * TOKENS / width
     return (8 + attention) / (8 + (1 - share) * attention)
 
 

@@ -99,21 +99,16 @@ def as_examples(arguments: Sequence[Argument], setup: str) -> list[Example]:
 
     Claim and reason are joined to "claim. reason."; a single one is not changed. Source: Niven 2019, authors' code.
     """
-    return [
-        Example(
-            argument.id, _shared(argument, SETUPS[setup]), label=argument.label, choices=argument.warrants
-        )
-        for argument in arguments
-    ]
+    examples = []
+    for argument in arguments:
+        texts = [getattr(argument, part) for part in SETUPS[setup]]
+        if len(texts) > 1:
+            texts = [text if text.endswith(".") else f"{text}." for text in texts]
+        shared = " ".join(texts)
+        examples.append(Example(argument.id, shared, label=argument.label, choices=argument.warrants))
+    return examples
 
 
-def _shared(argument: Argument, parts: tuple[str, ...]) -> str:
-    texts = [getattr(argument, part) for part in parts]
-    if len(texts) == 1:
-        return texts[0]
-    return " ".join(text if text.endswith(".") else f"{text}." for text in texts)
-
-
-def all_splits(splits: Mapping[str, list[Argument]]) -> dict[str, list[Argument]]:
+def all_splits(splits: Mapping[str, Sequence[Argument]]) -> dict[str, Sequence[Argument]]:
     """The splits, and all of them together as one more."""
     return {**splits, "all": [argument for arguments in splits.values() for argument in arguments]}

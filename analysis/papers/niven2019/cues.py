@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Int
 
-from analysis.papers.niven2019.arguments import Argument
+from analysis.papers.niven2019.arguments import Argument, all_splits
 from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.resampling import resampled
 
@@ -55,23 +55,20 @@ RULES: Mapping[str, Callable[[str], list[str]]] = {
 def cue_table(
     splits: Mapping[str, Sequence[Argument]], minimum: int = 30, resamples: int = 999, seed: int = 0
 ) -> pd.DataFrame:
-    """Applicability, productivity and coverage of cues: unigrams (order 1) and bigrams (2).
+    """The table `niven_cues` (docs/tables.yaml): applicability, productivity and coverage of unigrams and bigrams.
 
-    Columns split, rule, cue, order; applicability (the number of points in which only one warrant has the cue),
-    productivity (the share of these in which it is the right one), coverage (their share of all points); low and high,
-    the 95 % percentile interval of the productivity over resampled points. Rule "expanded" has "not" and all cues that
-    apply to at least `minimum` points of all splits together; the other rules have "not" alone. Source: Niven 2019,
-    section 4.
+    low and high are the percentile interval of the productivity over resampled points. Rule "expanded" has "not" and
+    all cues that apply to at least `minimum` points of all splits together; the other rules have "not" alone. Source:
+    Niven 2019, section 4.
     """
-    pooled = [argument for arguments in splits.values() for argument in arguments]
-    parts = []
+    splits, parts = all_splits(splits), []
     for rule, tokens in RULES.items():
-        cues = _frequent(pooled, tokens, minimum) if rule == "expanded" else [(NOT,)]
-        for split, arguments in {**splits, "all": pooled}.items():
+        cues = _frequent(splits["all"], tokens, minimum) if rule == "expanded" else [(NOT,)]
+        for split, arguments in splits.items():
             table = _productivity(sides(arguments, tokens, cues), resamples, seed)
             names = {"cue": [" ".join(cue) for cue in cues], "order": [len(cue) for cue in cues]}
             parts.append(table.assign(split=split, rule=rule, **names))
-    columns = ["split", "rule", "cue", "order", "applicability", "productivity", "coverage", "low", "high"]
+    columns = "split rule cue order applicability productivity coverage low high".split()
     return pd.concat(parts, ignore_index=True)[columns]
 
 
@@ -87,9 +84,8 @@ def sides(
     places = {cue: place for place, cue in enumerate(cues)}
     signs = np.zeros((len(arguments), len(cues)), int)
     for row, argument in zip(signs, arguments, strict=True):
-        right, wrong = (
-            grams(tokens(argument.warrants[label])) for label in (argument.label, 1 - argument.label)
-        )
+        warrants = [grams(tokens(warrant)) for warrant in argument.warrants]
+        right, wrong = warrants[argument.label], warrants[1 - argument.label]
         row[[places[cue] for cue in right - wrong if cue in places]] = 1
         row[[places[cue] for cue in wrong - right if cue in places]] = -1
     return signs
@@ -123,9 +119,9 @@ def follows_cue(arguments: Sequence[Argument]) -> Int[np.ndarray, " point"]:
 
 
 def baseline_table(splits: Mapping[str, Sequence[Argument]], draws: int = 999, seed: int = 0) -> pd.DataFrame:
-    """Accuracy of the answer without a model: always the warrant with "not", where ties count half.
+    """The table `niven_baselines` (docs/tables.yaml): always the warrant with "not", where ties count half.
 
-    Columns split, baseline, n (points), accuracy, low, high (95 % percentile interval over resampled points).
+    low and high are the percentile interval over resampled points.
     """
     rows = []
     for split, arguments in splits.items():

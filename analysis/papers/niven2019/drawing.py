@@ -78,7 +78,10 @@ def accuracy_panels(runs: pd.DataFrame, means: pd.DataFrame, published: pd.DataF
         setups = [*rows["setup"].unique()]
         look = {"hue": "fitted", "hue_order": [True, False], "palette": [BLUE, "0.7"], "size": 3}
         sns.stripplot(rows, x="setup", y="accuracy", order=setups, dodge=True, legend=False, ax=axes, **look)
-        fitting, paper = (_by_setup(table, *key).reindex(setups) for table in (means, published))
+        fitting, paper = (
+            table.set_index(["trained_on", "model", "setup"]).reindex([(*key, setup) for setup in setups])
+            for table in (means, published)
+        )
         axes.plot(range(len(setups)), fitting["mean"], **MEAN, label="mean of runs that fit")
         axes.vlines(range(len(setups)), fitting["low"], fitting["high"], color=BLACK, linewidth=1)
         axes.plot(range(len(setups)), paper["mean"], **DIAMOND, label="mean in the paper")
@@ -93,10 +96,6 @@ def accuracy_panels(runs: pd.DataFrame, means: pd.DataFrame, published: pd.DataF
     return figure
 
 
-def _by_setup(table: pd.DataFrame, trained_on: str, model: str) -> pd.DataFrame:
-    return table[(table["trained_on"] == trained_on) & (table["model"] == model)].set_index("setup")
-
-
 def halves_panels(runs: pd.DataFrame) -> Figure:
     """A mark for each run: its accuracy on the originals and on their copies with negated claims."""
     keys = ["trained_on", "model", "setup", "seed"]
@@ -109,18 +108,12 @@ def halves_panels(runs: pd.DataFrame) -> Figure:
         halves, x="original", y="adversarial", col="trained_on", hue="model", hue_order=models, palette=MODELS,
         style="setup", style_order=setups, height=3, s=35,
     )  # fmt: skip
+    note = "on the line: right in exactly one\nof a point and its copy"
     for axes in grid.axes.flat:
         axes.axline((0.5, 0.5), slope=-1, **DASHED)
-        axes.text(
-            0.97,
-            0.5,
-            "on the line: right in exactly one\nof a point and its copy",
-            transform=axes.transAxes,
-            ha="right",
-        )
-    grid.set_axis_labels(
-        "accuracy on the originals (proportion)", "accuracy on the\nnegated copies (proportion)"
-    )
+        axes.text(0.97, 0.5, note, transform=axes.transAxes, ha="right")
+    labels = "accuracy on the originals (proportion)", "accuracy on the\nnegated copies (proportion)"
+    grid.set_axis_labels(*labels)
     return grid.set_titles("trained on the {col_name} set").figure
 
 
@@ -135,22 +128,9 @@ def head_panels(heads: pd.DataFrame) -> Figure:
     for axes, setup in zip(grid, setups, strict=True):
         rows = heads[heads["setup"] == setup].sort_values("finetuned", ascending=False)
         changed = rows["p_by"] < 0.05
-        axes.plot(
-            rows["pretrained"][~changed],
-            rows["finetuned"][~changed],
-            "x",
-            color="0.6",
-            ms=3,
-            label="inconclusive",
-        )
-        axes.plot(
-            rows["pretrained"][changed],
-            rows["finetuned"][changed],
-            "o",
-            color=BLUE,
-            ms=3,
-            label="changed (p < .05)",
-        )
+        marks = ("x", "0.6", "inconclusive", rows[~changed]), ("o", BLUE, "changed (p < .05)", rows[changed])
+        for mark, colour, label, part in marks:
+            axes.plot(part["pretrained"], part["finetuned"], mark, color=colour, ms=3, label=label)
         tops = rows.drop_duplicates(["layer", "head"]).head(4)
         tops = tops.assign(name=tops["layer"].astype(str) + "-" + tops["head"].astype(str))
         size = 0.12 * np.ptp(axes.get_xlim()), 0.06 * np.ptp(axes.get_ylim())
@@ -170,14 +150,11 @@ def ablation_panels(ablations: pd.DataFrame) -> Figure:
     figure, grid = rows_of_axes(len(panels), len(panels), 2.7, sharey=True)
     for axes, (setup, rows) in zip(grid, panels, strict=True):
         points, seeds = [*rows["points"].unique()], [*rows["seed"].unique()]
-        across = rows["points"].map(points.index) + 0.2 * (
-            rows["seed"].map(seeds.index) - (len(seeds) - 1) / 2
-        )
+        shift = rows["seed"].map(seeds.index) - (len(seeds) - 1) / 2
+        across = rows["points"].map(points.index) + 0.2 * shift
         change, low, high = (100 * rows[name] for name in ("change", "low", "high"))
-        cue = rows["intervention"] == CUE_HEADS
-        axes.plot(
-            across[~cue], change[~cue], "_", color="0.6", label="random set of heads of the same layers"
-        )
+        cue, label = rows["intervention"] == CUE_HEADS, "random set of heads of the same layers"
+        axes.plot(across[~cue], change[~cue], "_", color="0.6", label=label)
         axes.vlines(across[cue], low[cue], high[cue], color=VERMILION, linewidth=1)
         axes.plot(across[cue], change[cue], **DIAMOND, label="heads that attend to the cue most")
         axes.axhline(0, **DASHED)

@@ -12,7 +12,7 @@ from analysis.encoders.interventions import Head, head_name, predict, sets
 from analysis.encoders.layout import Layout, WordPairs
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
-from analysis.papers.niven2019.accuracy import CUE_HEADS, SIGNS
+from analysis.papers.niven2019.accuracy import ALL, CUE_HEADS, SIGNS
 from analysis.papers.niven2019.arguments import Argument, as_examples
 from analysis.papers.niven2019.cues import NOT, follows_cue
 from analysis.papers.niven2019.runs import Run
@@ -27,7 +27,6 @@ from analysis.statistics.significance import Rule, role_table
 CUE = "cue"
 BEFORE = "pretrained"
 ABLATED = "setup seed heads points intervention n baseline change low high p p_random".split()
-ALL_POINTS = "all"
 SCORED = ["setup", "seed", "layer", "head", "n", "pretrained", "finetuned", "difference", "low", "high", "p", "p_by",
           "assigned_before", "assigned_after", "change"]  # fmt: skip
 
@@ -51,16 +50,12 @@ def cue_pieces(layout: Layout) -> Bool[np.ndarray, " token"]:
     return marks
 
 
-def head_table(
-    scores: Mapping[str | int, xr.DataArray],
-    setup: str,
-    rule: Rule,
-) -> pd.DataFrame:
+def head_table(scores: Mapping[str | int, xr.DataArray], setup: str, rule: Rule) -> pd.DataFrame:
     """How much each head attends to the cue before and after fine-tuning: the columns of SCORED.
 
     `scores` are those of the cue sieve: BEFORE, and one for each seed. The scores (1 for uniform attention) are
-    compared on the same warrants, in whole clusters that share a text; p_by corrects over the heads. assigned_before
-    and assigned_after are the corrected labels; change is the class of `comparison.compare`.
+    compared on the same warrants, in whole clusters that share a text; p_by corrects over the heads. The labels are the
+    corrected ones; change is the class of `comparison.compare`.
     """
     labels = {state: role_table(array, rule) for state, array in scores.items()}
     parts = []
@@ -112,8 +107,7 @@ def ablate_cue_heads(
     seed: int = 0,
     max_tokens: int = 80,
 ) -> dict[tuple[str, int], xr.DataArray]:
-    """Logits of all fine-tuned encoders, by set-up and seed: without ablation, with CUE_HEADS, and with each random
-    set ablated.
+    """Logits of all fine-tuned encoders, by set-up and seed: whole, with CUE_HEADS, and with each random set ablated.
 
     The `count` heads with the highest scores on the cue are ablated together; the attribute `heads` names them.
     """
@@ -132,16 +126,17 @@ def ablate_cue_heads(
 def ablation_table(
     logits: xr.DataArray, arguments: Sequence[Argument], resamples: int = 999, seed: int = 0
 ) -> pd.DataFrame:
-    """The change by ablating heads: where the cue is right, wrong or absent, and at all points.
+    """The change of accuracy by ablating heads: where the cue is right, wrong or absent, and at all points.
 
-    Columns points, intervention, n, baseline, change (accuracy), low, high, p (exact McNemar), and p_random (for the
-    cue heads only): the share of random sets that change at least as much in size, with 1 added above and below; NaN
-    without random sets.
+    p is that of the exact McNemar test, and p_random (for the cue heads only) the share of random sets that change at
+    least as much in size, with 1 added above and below; NaN without random sets.
     """
     labels, signs = np.array([argument.label for argument in arguments]), follows_cue(arguments)
-    kinds = {kind: signs == sign for kind, sign in SIGNS.items()} | {ALL_POINTS: np.full(len(signs), True)}
+    kinds = {kind: signs == sign for kind, sign in SIGNS.items()} | {ALL: np.full(len(signs), True)}
     parts = []
-    for kind, points in ((kind, points) for kind, points in kinds.items() if points.any()):
+    for kind, points in kinds.items():
+        if not points.any():
+            continue
         answers = logits.isel(sequence=np.flatnonzero(points))
         table = change_table(answers, labels[points], ["accuracy"], resamples=resamples, seed=seed)
         is_cue = table["intervention"] == CUE_HEADS
@@ -157,11 +152,9 @@ def ablation_tables(
     resamples: int = 999,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """The tables of the logits of `ablate_cue_heads`, with columns setup, seed and heads (layer-head)."""
-    parts = [
-        ablation_table(answers, arguments, resamples, seed).assign(
-            setup=setup, seed=run, heads=answers.attrs["heads"]
-        )
-        for (setup, run), answers in logits.items()
-    ]
+    """The table `niven_interventions` (docs/tables.yaml) of the logits of `ablate_cue_heads`."""
+    parts = []
+    for (setup, run), answers in logits.items():
+        table = ablation_table(answers, arguments, resamples, seed)
+        parts.append(table.assign(setup=setup, seed=run, heads=answers.attrs["heads"]))
     return pd.concat(parts, ignore_index=True)[ABLATED]

@@ -15,7 +15,6 @@ from analysis.papers.niven2019.accuracy import (
     correctness,
     evidence,
     pair_means,
-    pairs_of,
     runs_of,
 )
 from analysis.papers.niven2019.arguments import BAG, BILSTM, DOUBLED, ENCODER, ORIGINAL, Argument
@@ -60,10 +59,12 @@ class Runs:
         self.answers, self.fitted, self.test = answers, evidence(answers), test
         self.signs = follows_cue(test)
 
-    def right(self, model: str, setup: str, trained_on: str = ORIGINAL, half: str = ORIGINAL) -> Values:
+    def right(
+        self, model: str, setup: str, trained_on: str = ORIGINAL, halves: Sequence[str] = (ORIGINAL,)
+    ) -> Values:
         """Whether each run that fits is right, mean of a point and its copy; no rows if fewer than two runs fit."""
-        values = runs_of(self.fitted, model, setup, trained_on, half)
-        return pair_means(values.values, pairs_of(values)) if len(values) else values.values
+        right = runs_of(self.fitted, model, setup, trained_on, halves)
+        return pair_means(right) if len(right) else right.values
 
     def missing(self, *setups: str, model: str = ENCODER, trained_on: str = ORIGINAL) -> str:
         """Why a set-up has no value: it was not run, or its runs do not fit."""
@@ -74,9 +75,8 @@ class Runs:
 def unit_of(name: str, values: Values, control: Values | None = None) -> pd.DataFrame:
     """The frame of one unit over runs and points, with a control if it has runs."""
     unit = frame({name: crossed_interval(values)}, runs=len(values))
-    return (
-        unit if control is None or not len(control) else with_control(unit, {name: crossed_interval(control)})
-    )
+    has_control = control is not None and len(control)
+    return with_control(unit, {name: crossed_interval(control)}) if has_control else unit
 
 
 def accuracy_of_full_input(runs: Runs) -> pd.DataFrame:
@@ -108,7 +108,7 @@ def distance_from_chance(runs: Runs) -> pd.DataFrame:
     """N5: how far the accuracy of the encoder is from one half on the adversarial set, after training on one."""
     units = []
     for setup in ("full", "CW"):
-        right = runs.right(ENCODER, setup, DOUBLED, ALL)
+        right = runs.right(ENCODER, setup, DOUBLED, (ORIGINAL, DOUBLED))
         if not len(right):
             units.append(not_applicable(runs.missing(setup, trained_on=DOUBLED), setup))
             continue
@@ -142,20 +142,18 @@ def accuracy_on_negated_claims(runs: Runs) -> pd.DataFrame:
     """N8: accuracy on the copies with negated claims after training on the original arguments, by model."""
     units = []
     for model in (ENCODER, BAG, BILSTM):
-        right = runs.right(model, "full", ORIGINAL, DOUBLED)
+        right = runs.right(model, "full", halves=(DOUBLED,))
         reason = runs.missing("full", model=model)
         units.append(unit_of(model, right) if len(right) else not_applicable(reason, model))
     return pd.concat(units, ignore_index=True)
 
 
-def accuracy_without_cue_heads(
-    runs: Runs, ablated: Mapping[tuple[str, int], xr.DataArray], setup: str = "W"
-) -> pd.DataFrame:
-    """N9: accuracy lost where "not" is right, and gained where it is wrong, when the cue heads are ablated."""
-    seeds = runs_of(runs.fitted, ENCODER, setup)["seed"].values.tolist()
-    logits = [array for (name, seed), array in ablated.items() if name == setup and seed in seeds]
+def accuracy_without_cue_heads(runs: Runs, ablated: Mapping[tuple[str, int], xr.DataArray]) -> pd.DataFrame:
+    """N9: accuracy lost where "not" is right, and gained where it is wrong, without the cue heads (set-up W)."""
+    seeds = runs_of(runs.fitted, ENCODER, "W")["seed"].values.tolist()
+    logits = [array for (setup, seed), array in ablated.items() if setup == "W" and seed in seeds]
     if len(logits) < 2:
-        return not_applicable(runs.missing(setup))
+        return not_applicable(runs.missing("W"))
     labels = np.array([argument.label for argument in runs.test])
     losses = []  # of every run: intervention, sequence
     for array in logits:

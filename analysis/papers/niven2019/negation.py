@@ -134,10 +134,11 @@ def counterparts(arguments: Sequence[Argument]) -> dict[tuple[str, str], str]:
     """By debate and claim, the other claim of the same debate if the two differ only in negation."""
     claims = dict.fromkeys((argument.debate, argument.claim) for argument in arguments)
     sides = {(debate, _core(claim), is_negated(claim)): claim for debate, claim in claims}
-    opposites = {
-        (debate, claim): sides.get((debate, _core(claim), not is_negated(claim))) for debate, claim in claims
+    return {
+        (debate, claim): opposite
+        for debate, claim in claims
+        if (opposite := sides.get((debate, _core(claim), not is_negated(claim))))
     }
-    return {key: claim for key, claim in opposites.items() if claim}
 
 
 def negations(arguments: Sequence[Argument]) -> dict[str, tuple[str, str]]:
@@ -190,10 +191,10 @@ def adversarial(arguments: Sequence[Argument]) -> list[Argument]:
 
 def adversarial_table(splits: Mapping[str, Sequence[Argument]]) -> pd.DataFrame:
     """The sources of the negated claims: split, source (one of SOURCES), n (points)."""
-    sources = {
-        split: [source for _, source in negations(arguments).values()] for split, arguments in splits.items()
-    }
-    rows = [(split, source, sources[split].count(source)) for split in splits for source in SOURCES]
+    rows = []
+    for split, arguments in splits.items():
+        sources = [source for _, source in negations(arguments).values()]
+        rows += [(split, source, sources.count(source)) for source in SOURCES]
     return pd.DataFrame(rows, columns=["split", "source", "n"])
 
 

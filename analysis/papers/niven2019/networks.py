@@ -21,6 +21,7 @@ from analysis.papers.niven2019.cues import expanded
 
 DIMENSION = 300  # of the word vectors
 PADDING = 0
+ANSWERED = 256  # points at a time
 # Learning rate and dropout by set-up, and for the adversarial training set: what the grid search of Niven 2019 chose.
 RATES = {
     BAG: {"full": (0.09, 0.0), "W": (0.08, 0.1), "RW": (0.1, 0.1), "CW": (0.2, 0.1), DOUBLED: (0.1, 0.1)},
@@ -161,7 +162,8 @@ def train_words(
         best, weights, judged = -1.0, {}, train if fits else dev
         for _ in range(recipe.epochs):
             model.train()
-            fit(_shuffled(len(train.labels), recipe.batch_size), loss, optimiser)
+            order = torch.randperm(len(train.labels)).numpy()
+            fit(_batches(order, recipe.batch_size), loss, optimiser)
             accuracy = float((answers(model, judged).argmax(1) == judged.labels.numpy()).mean())
             if accuracy > best:
                 best, weights = accuracy, deepcopy(model.state_dict())
@@ -171,15 +173,14 @@ def train_words(
     return model.eval()
 
 
-def _shuffled(n: int, size: int) -> Iterator[Int[np.ndarray, " row"]]:
-    order = torch.randperm(n).numpy()
-    return (order[start : start + size] for start in range(0, n, size))
+def _batches(rows: Int[np.ndarray, " row"], size: int) -> Iterator[Int[np.ndarray, " some"]]:
+    return (rows[start : start + size] for start in range(0, len(rows), size))
 
 
-def answers(model: PooledWords, points: Points, size: int = 256) -> Float32[np.ndarray, "point warrant"]:
+def answers(model: PooledWords, points: Points) -> Float32[np.ndarray, "point warrant"]:
     """The logits of every point."""
     model.eval()
+    rows = np.arange(len(points.labels))
     with torch.no_grad():
-        rows = np.arange(len(points.labels))
-        batches = [rows[start : start + size] for start in range(0, len(rows), size)]
-        return np.concatenate([model(*points.batch(batch)[:2]).numpy() for batch in batches])
+        parts = [model(*points.batch(batch)[:2]).numpy() for batch in _batches(rows, ANSWERED)]
+    return np.concatenate(parts)

@@ -56,14 +56,9 @@ def encoder_trainer(
     """Fine-tunes an encoder with a multiple-choice head; `epochs`, the most that are trained, depends on the training
     set. With `fits`, training ends with the epoch that fits (see `finetune`).
 
-    Checkpoints that `finetuned_states` needs stay on disk; others are deleted after they have answered.
+    Checkpoints that `finetuned_states` needs stay on disk; others are deleted as soon as they are loaded.
     """
-    options = {
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
-        "max_tokens": max_tokens,
-        "fits": fits,
-    }
+    options = dict(batch_size=batch_size, learning_rate=learning_rate, max_tokens=max_tokens, fits=fits)
     versions = [torch.__version__, transformers.__version__]
     about = {**options, "weights": load_encoder(name).digest, "epochs": dict(epochs), "versions": versions,
              "device": device, "precision": precision}  # fmt: skip

@@ -67,7 +67,7 @@ def test_a_line_takes_first_occurrences():
 
 
 def test_bundled_links_are_arguments_at_a_distance():
-    links = frames.bundled_links(20)
+    links = frames.read_links(n=20)
     assert len(links) == 20
     for link in links:
         assert all(abs(place - link.target[0]) >= frames.APART for place in link.elements)

@@ -64,7 +64,7 @@ def targets(tiny) -> list[reading.Targets]:
 
 @pytest.fixture(scope="module")
 def state(tiny, other, targets) -> xr.Dataset:
-    return reading.read_state(other, targets, LABELLER, 4, before=tiny, padded=2, budget=200)
+    return reading.read_state(other, targets, LABELLER, 4, before=tiny, padded=2)
 
 
 def maps_of(encoder: Encoder, target: reading.Targets) -> np.ndarray:
@@ -106,8 +106,8 @@ def test_cosine_equals_a_loop(tiny, other, targets, state):
 def test_padded_maps_hold_the_rows_of_padding(tiny, other, targets):
     """As in the authors' code, padding attends to the real tokens."""
     layouts = [target.layout for target in targets[:2]]
-    length = reading.PADDED // 2
-    similarity = reading.padded_cosine(tiny, other, layouts, length)
+    length = min(reading.PADDED, tiny.positions, tiny.tokenizer.model_max_length)
+    similarity = reading.padded_cosine(tiny, other, layouts)
     filler = Words(0, *np.zeros((2, length), int))
     maps = [reading.attention_of(encoder, [layouts[1], filler])[1][0] for encoder in (tiny, other)]
     expected = torch.nn.functional.cosine_similarity(*(attention.flatten(1) for attention in maps))
