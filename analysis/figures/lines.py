@@ -1,6 +1,7 @@
 """Curves with error bars: a panel per group, a line per series."""
 
 import itertools
+import math
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -59,6 +60,15 @@ def curves(
         grid.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
         grid.tick_params(axis="x", rotation=90)
     grid.set_titles(row_template="{row_name}", col_template="{col_name}")
-    handles, names = grid.axes.flat[0].get_legend_handles_labels()
-    grid.figure.legend(handles, names, ncols=len(names), loc="outside upper center")
+    name_series(grid)
     return grid
+
+
+def name_series(grid: sns.FacetGrid, title: str | None = None) -> None:
+    """Writes the legend above the panels: all that the first panel names. It takes the place of an earlier one."""
+    for earlier in [*grid.figure.legends]:
+        earlier.remove()
+    handles, names = grid.axes.flat[0].get_legend_handles_labels()
+    width = sum(36 + 4 * len(name) for name in names)  # about, in points
+    columns = even_columns(len(names), math.ceil(len(names) / math.ceil(width / (72 * DOUBLE))))
+    grid.figure.legend(handles, names, title=title, ncols=columns, loc="outside upper center")
