@@ -60,7 +60,7 @@ model = load_encoder(results.weights(task, seeds[0], encoder, checkpoint), devic
 # %% [markdown]
 # ## The sieves of one sequence (F1)
 #
-# A sequence that has every role: one sentence for a task of single sentences, else two. The outlined token is the current one. Arrows
+# A sequence that has every published role: one sentence for a task of single sentences, else two. The outlined token is the current one. Arrows
 # lead to the tokens that its sieve marks.
 
 # %%
@@ -100,7 +100,7 @@ finding(
 )
 
 # %% [markdown]
-# ## Heads that show the patterns (F2)
+# ## The head with the highest score of each role (F2)
 #
 # For each role, the head of the fine-tuned encoder with the highest mean score over the scored sequences, on the same sequence. One
 # sequence is an illustration, not evidence: a head with a high mean need not show its pattern on every sequence.

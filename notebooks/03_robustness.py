@@ -106,6 +106,7 @@ panels = curves(
 )
 for axes in panels.axes.flat:
     axes.axhline(alpha, color="0.3", linestyle=(0, (4, 2)), linewidth=0.8)
+    axes.annotate("α", (1, alpha), xycoords=("axes fraction", "data"), fontsize=7)
 panels.set_axis_labels("sequences", "with a false label\n(proportion)")
 results.save_figure(panels.figure, "F11-size")
 
@@ -143,7 +144,11 @@ for row, effect in zip(panels.axes, shifted["effect"].unique(), strict=True):
         (axes, look) for axes in row for look in (("no correction", "-"), ("BY, one head of 144", "--"))
     ):
         power = normal.power(effect, across, alpha / robustness.DIVISORS[correction], alternative="larger")
-        axes.plot(across, power, dash, color="0.6", linewidth=0.9, zorder=0)
+        axes.plot(
+            across, power, dash, color="black", linewidth=0.6, zorder=0, label=f"normal theory, {correction}"
+        )
+theory = [line for line in panels.axes[0, 0].lines if line.get_label().startswith("normal theory")]
+panels.figure.legend(handles=theory, ncols=2, loc="outside lower center")
 panels.set(ylim=(-0.04, 1.04)).set_axis_labels("sequences", "heads labelled\n(proportion)")
 results.save_figure(panels.figure, "F11-power")
 
@@ -253,18 +258,19 @@ both = pd.concat([heads, others])[[*first, *others.columns.drop(first)]]
 results.save_table(both, "controls")
 
 # %%
-fine_tuned = heads[(heads["task"] == task) & (heads["state"] == "finetuned")].assign(control="fine-tuned")
+fine_tuned = heads[(heads["task"] == task) & (heads["state"] == "finetuned")]
+fine_tuned = fine_tuned.assign(control=f"fine-tuned ({fine_tuned['n'].max()} sequences)")
 plotted = pd.concat([fine_tuned, others[~others["control"].str.startswith("offset")]])
 axes = theme.canvas(theme.DOUBLE, 2.6)
 order = theme.in_order(plotted["role"])
 for mark, shift, (name, rows) in zip(
     "Do^vPX", np.linspace(-0.3, 0.3, 6), plotted.groupby("control", sort=False), strict=False
 ):
-    shade = colours.BLACK if name == "fine-tuned" else None
+    shade = colours.BLACK if name.startswith("fine-tuned") else None
     axes.plot(rows["role"].map(order.index) + shift, rows["published"], mark, color=shade, ms=4, label=name)
 axes.set_xticks(range(len(order)), order)
 axes.set(ylabel=f"heads with the published label\n({task})", xlabel="role")
-axes.figure.legend(ncols=6, loc="outside upper center")
+axes.figure.legend(ncols=3, loc="outside upper center", title=f"controls on {control_n} sequences")
 results.save_figure(axes.figure, "F12-controls")
 
 # %%

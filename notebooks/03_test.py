@@ -166,19 +166,21 @@ finding(
 # Heads are ordered by their score. To the right of the dashed line ($\tau$) a head has the role.
 
 # %%
-figure, grid = plt.subplots(2, 3, figsize=(theme.DOUBLE, 5), sharex=True, layout="constrained")
-for axes, role in zip(grid.flat, ["local", "nsubj", "dobj", "amod", "advmod", "block"], strict=True):
+figure, grid = theme.rows_of_axes(6, 3, 2.3, 0.5, sharex=True)
+for axes, role in zip(grid, ["local", "syntactic", "block", "nsubj", "dobj", "amod"], strict=True):
     rows = table[table["role"] == role].dropna(subset="mean").sort_values("mean").reset_index(drop=True)
     interval = [rows["mean"] - rows["low"], rows["high"] - rows["mean"]]
     axes.errorbar(rows["mean"], rows.index, xerr=interval, fmt=".", color=BLUE, label="head")
     axes.plot(
         rows["control_mean"], rows.index, "o", color=VERMILION, fillstyle="none", ms=3, label="its control"
     )
+    low = rows[rows["mean"] < 0.3]  # beyond the left edge
+    axes.plot([0.32] * len(low), low.index, "<", color=BLUE, ms=3, label="head below 0.3")
     axes.axvline(tau, color="black", linestyle="--", linewidth=0.8)
     axes.set(title=role, xscale="log", xlim=(0.3, 40), yticks=[])
     axes.set_xticks([0.5, 1, 3, 10, 30], ["0.5", "1", "3", "10", "30"])
     axes.minorticks_off()
-figure.legend(*grid[0, 0].get_legend_handles_labels(), ncols=2, loc="outside upper center")
+figure.legend(*grid[0].get_legend_handles_labels(), ncols=3, loc="outside upper center")
 figure.supxlabel("mean sieve bias score (log scale; 1: uniform attention; dashed: τ)")
 figure.supylabel(f"{layers * heads} heads, ordered by score")
 results.save_figure(figure, f"F10-forest-{task}")

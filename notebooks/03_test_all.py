@@ -33,6 +33,7 @@ arithmetic: str = "corrected"
 weighted_block: bool = True
 
 # %%
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -88,9 +89,14 @@ def tasks_with_role(labels: pd.DataFrame) -> dict:
     }
 
 
-label = "tasks in which the head has the role"
-scale = {"cmap": "mako_r", "vmin": 0, "columns": 4}
-figure = head_grids(tasks_with_role(finetuned), label, vmax=len(tasks), **scale)
+counts, most = tasks_with_role(finetuned), len(tasks)
+known = finetuned.dropna(subset="assigned").groupby("role")["task"].nunique()
+titled = {
+    role if known.get(role) == most else f"{role} ({known.get(role, 0)} tasks)": counts[role]
+    for role in counts
+}
+scale = {"cmap": plt.get_cmap("mako_r", most + 1), "vmin": -0.5, "vmax": most + 0.5, "ticks": range(most + 1)}
+figure = head_grids(titled, "tasks in which the head has the role", columns=4, **scale)
 results.save_figure(figure, "F6-role-map")
 
 # %%
@@ -124,6 +130,7 @@ results.save_figure(role_layer_maps(counts, "heads", "heads with the role", row=
 released = published.roles()
 released = released[released["task"].isin(tasks)]
 if len(released):  # none of toy tasks
+    released = pd.concat([released[released["task"] == task] for task in tasks])
     figure = role_layer_maps(layer_counts(released), "heads", "heads with the role", row="state")
     results.save_figure(figure, "F7-layers-bert-base")
 
@@ -164,11 +171,15 @@ long = (
     .stack()
     .rename("heads")
 )
-axes = theme.canvas(theme.SINGLE, 0.32 * len(counts) + 0.9)
+axes = theme.canvas(theme.SINGLE, 0.38 * len(counts) + 0.9)
 palette = dict(zip(roles.COUNT_NAMES.values(), (colours.SKY, colours.BLUE, colours.BLACK), strict=True))
 sns.barplot(
-    long.reset_index().astype({"heads": float}), y="role", x="heads", hue="count", palette=palette, ax=axes
-)
+    long.reset_index().astype({"heads": float}),
+    y="role", x="heads", hue="count", palette=palette, edgecolor="none", ax=axes,
+)  # fmt: skip
+for bars in axes.containers:
+    axes.bar_label(bars, fmt="{:.0f}", fontsize=6, padding=1)
+axes.margins(x=0.1)
 axes.set(xlabel=f"heads of {len(tasks)} fine-tuned encoders", ylabel="")
 axes.legend(title="", loc="lower center", bbox_to_anchor=(0.4, 1), ncols=1)
 results.save_figure(axes.figure, "F10-labels")

@@ -138,12 +138,11 @@ stretch = (model.layers - 1) / bert_base["layer"].max()  # 12 layers drawn over 
 
 
 def draw_by_layer(axes: Axes, name: str) -> None:
-    """Dots: heads. Line: mean of a layer. Dashed: published means of BERT-base. Bar at the right edge: uniform."""
+    """Dots: heads. Line: mean of a layer. Dashed: published means of BERT-base."""
     label = published.LABELS.get(name, name)
     colour, mark = looks.get(name, (BLUE, "o"))
     axes.scatter(table["layer"], table[name], s=6, alpha=0.4, linewidth=0, color=colour)
     axes.plot(table.groupby("layer")[name].mean(), color=colour, marker=mark, markersize=3.5, label=label)
-    axes.axhline(uniform[name], xmin=0.94, color=colour, linewidth=2.5)
     if name in bert_base:
         line = {
             "linestyle": "--",
@@ -160,7 +159,9 @@ figure, grid = theme.rows_of_axes(3, 3, 2.5, 0.3)
 for axes, names in zip(grid, panels, strict=True):
     for name in names:
         draw_by_layer(axes, name)
-    axes.set(xlabel=theme.LAYER, xticks=range(model.layers), ylim=(0, None))
+        axes.axhline(uniform[name], xmin=0.95, color=looks[name][0], linewidth=2.5)
+    layers_and_bar = -0.3, model.layers - 0.4
+    axes.set(xlabel=theme.LAYER, xticks=range(model.layers), xlim=layers_and_bar, ylim=(0, None))
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), fontsize=7)
 grid[0].set_ylabel("proportion of attention")
 note = "dashed: BERT-base on Wikipedia (published), stretched to this depth"

@@ -9,6 +9,8 @@ import os
 import shutil
 import sys
 import textwrap
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -17,6 +19,7 @@ import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -83,12 +86,12 @@ def architecture(encoder: Encoder) -> Figure:
     words(tokens, "2 layout", [f"{place:>2}  {token}" for place, token in enumerate(layout.tokens)])
     matrix(sieved, f"3 sieve of {ROLE}", sieve, layout.tokens)
     matrix(mapped, f"4 map of head {row['layer']}-{row['head']}", head_map, layout.tokens)
-    value = len(layout) * float((sieve * head_map).sum())
-    matrix(score, f"5 score = {value:.2f}", sieve * head_map, layout.tokens)
-    score.set_xlabel(f"{len(layout)} × sum of sieve × map", fontsize=6.5)
+    words(score, "5 score", score_words(sieve, head_map, layout.tokens))
     distribution(test, of_head)
     words(label, "7 label", label_words(row))
     verdict_panel(claim, of_head - of_twin)
+    for line in panels:
+        connect(figure, line)
     return figure
 
 
@@ -109,6 +112,30 @@ def relation_words(example: Example, relations: Relations) -> list[str]:
     matching = [relation for relation in relations[example.id] if relation.label == ROLE]
     spans = [(slice(*relation.dependent), slice(*relation.head)) for relation in matching]
     return [f"{example.text_a[dependent]} is {ROLE} of {example.text_a[head]}" for dependent, head in spans]
+
+
+def score_words(sieve: np.ndarray, head_map: np.ndarray, tokens: tuple[str, ...]) -> list[str]:
+    """The sum of sieve times map, cell by cell, and the score."""
+    cells = np.argwhere(sieve)
+    lines = [f"{tokens[row]} → {tokens[column]}:" for row, column in cells]
+    terms = [f"{sieve[row, column]:.2f} × {head_map[row, column]:.3f}" for row, column in cells]
+    value = len(tokens) * float((sieve * head_map).sum())
+    pairs = [text for line, term in zip(lines, terms, strict=True) for text in (line, f"  {term}")]
+    return ["sieve × map:", "", *pairs, "", f"times {len(tokens)} tokens", f"= {value:.2f}"]
+
+
+def connect(figure: Figure, panels: Sequence[Axes]) -> None:
+    """Arrows from the title of each panel to that of the next one."""
+    figure.canvas.draw()
+    figure.set_layout_engine("none")
+    to_figure = figure.transFigure.inverted()
+    for first, second in pairwise(panels):
+        ends = [axes._left_title.get_window_extent() for axes in (first, second)]
+        start = to_figure.transform((ends[0].x1 + 12, (ends[0].y0 + ends[0].y1) / 2))
+        end = to_figure.transform((ends[1].x0 - 12, (ends[0].y0 + ends[0].y1) / 2))
+        figure.add_artist(
+            FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=8, color="0.4", lw=0.8)
+        )
 
 
 def label_words(row: pd.Series) -> list[str]:
@@ -157,9 +184,9 @@ def verdict_panel(axes: Axes, differences: xr.DataArray) -> None:
     axes.set_title("8 claim", loc="left", fontweight="bold")
     axes.errorbar(mean, 0, xerr=[[mean - low], [high - mean]], fmt="o", color="black", capsize=3)
     axes.axvline(TAU - 1, color=VERMILION, label="margin τ − 1")
-    summary = f"it exceeds position:\n{mean:.2f}\n[{low:.2f}, {high:.2f}]\n{verdict}"
-    axes.text(mean, 0.2, summary, ha="center", fontsize=6.5)
-    axes.set(xlim=(0, 1.5 * high), ylim=(-1, 1.2), yticks=[], xlabel="mean minus control's")
+    summary = f"“attends to more than\npositions”: {mean:.2f}\n[{low:.2f}, {high:.2f}]\n{verdict}"
+    axes.text(1.02 * TAU - 1, 0.25, summary, ha="left", fontsize=6.5)
+    axes.set(xlim=(0, 2 * high), ylim=(-1, 1.5), yticks=[], xlabel="mean minus control's")
     axes.legend(loc="lower right", fontsize=6.5)
 
 

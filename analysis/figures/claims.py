@@ -25,6 +25,7 @@ MARKS = {
     "control": {"color": "0.4", "markersize": 4, "linestyle": "", "marker": "x"},
     RELEASED: MARK | {"marker": "D", "markerfacecolor": "none"},
 }
+LINES = {"95 % interval": {"color": "black", "lw": 2}, "range over units": {"color": "0.6", "lw": 0.8}}
 ENDS = ("estimate", "low", "high", "smallest", "largest", "control", "published_estimate")
 
 
@@ -37,25 +38,27 @@ def forest_plot(claims: pd.DataFrame, known: Iterable[Claim]) -> Figure:
     """
     if claims.empty:
         return empty("no claims")
-    axes = canvas(DOUBLE, 0.29 * len(claims) + 0.9)
+    axes = canvas(DOUBLE, 0.36 * len(claims) + 1.2)
     axes.axvline(0, color="black", linewidth=0.6)
     for height, row in enumerate(claims.to_dict("records")):
         if height % 2 == 0:
             axes.axhspan(height - 0.5, height + 0.5, color="0.95", linewidth=0)
         _draw_claim(axes, height, row)
     axes.set(ylim=(len(claims) - 0.5, -0.5), xlim=(-1.1, 1.1), xticks=[-1, 0, 1])
-    axes.set_xticklabels(["against the claim", "threshold", "on the claim's side"])
+    axes.set_xticklabels(["against\nthe claim", "threshold", "on the\nclaim's side"])
+    axes.set_xlabel("distance from the threshold, each row on a scale of its own")
     words = cells(claims, known)
-    labels = [textwrap.fill(f"{row.id}: {row.claim}", 58) for row in words.itertuples()]
-    axes.set_yticks(range(len(claims)), labels, fontsize=5.5)
+    labels = [textwrap.fill(f"{row.id}: {row.claim}", 50) for row in words.itertuples()]
+    axes.set_yticks(range(len(claims)), labels, fontsize=6.5)
     numbers = axes.secondary_yaxis("right")
     texts = [f"{row[2]}  {row[4]}".strip() for row in words.itertuples(index=False)]
-    numbers.set_yticks(range(len(claims)), texts, fontsize=5.5)
+    numbers.set_yticks(range(len(claims)), texts, fontsize=6.5)
     for side in (axes, numbers):
         side.tick_params(axis="y", length=0)
     names = [name for name in MARKS if name != RELEASED or claims["published_estimate"].notna().any()]
-    key = [Line2D([], [], label=name, **MARKS[name]) for name in names]
-    axes.figure.legend(handles=key, ncols=len(key), loc="outside lower center")
+    key = [Line2D([], [], label=name, **look) for name, look in LINES.items()]
+    key += [Line2D([], [], label=name, **MARKS[name]) for name in names]
+    axes.figure.legend(handles=key, ncols=4, loc="outside lower center")
     return axes.figure
 
 
@@ -68,8 +71,8 @@ def _draw_claim(axes: Axes, height: int, row: Mapping[str, object]) -> None:
     distance = {name: sign * (float(row[name]) - row["threshold"]) for name in ENDS}
     scale = np.nanmax(np.abs([*distance.values()])) or 1.0
     place = {name: value / scale for name, value in distance.items()}
-    axes.plot([place["smallest"], place["largest"]], [height] * 2, color="0.6", linewidth=0.8)
-    axes.plot([place["low"], place["high"]], [height] * 2, color="black", linewidth=2)
+    axes.plot([place["smallest"], place["largest"]], [height] * 2, **LINES["range over units"])
+    axes.plot([place["low"], place["high"]], [height] * 2, **LINES["95 % interval"])
     axes.plot(place["control"], height, **MARKS["control"])
     axes.plot(place["published_estimate"], height, **MARKS[RELEASED])
     axes.plot(place["estimate"], height, **MARKS[row["verdict"]])

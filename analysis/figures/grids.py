@@ -1,6 +1,6 @@
 """Maps of heads: a number per head, numbers of heads by role and layer, and all heads of an encoder in one picture."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -18,6 +18,7 @@ from analysis.figures.theme import (
     DOUBLE,
     HEAD,
     LAYER,
+    STATE_NAMES,
     as_written,
     canvas,
     even_columns,
@@ -37,11 +38,13 @@ def head_grids(
     label: str,
     marked: Mapping[str, Bool[np.ndarray, "layer head"]] | None = None,
     columns: int = 5,
+    ticks: Sequence[float | int] | None = None,
     **colours: object,
 ) -> Figure:
     """A layer x head map for each title, with one colour scale named `label`; a dot on the heads that are `marked`.
 
-    `colours` are those of pcolormesh, such as cmap, vmin and norm. Missing cells are grey.
+    `colours` are those of pcolormesh, such as cmap, vmin and norm, which give all maps one scale; `ticks` are those of
+    the scale. Missing cells are grey.
     """
     layers, heads = np.max([grid.shape for grid in values.values()], axis=0)
     columns = even_columns(len(values), columns)
@@ -60,8 +63,22 @@ def head_grids(
     figure.supxlabel(HEAD)
     one_row = len(values) == columns
     figure.supylabel(LAYER_UPWARDS.replace(", ", ",\n") if one_row else LAYER_UPWARDS)
-    figure.colorbar(mesh, ax=panels, extend="both", aspect=40, pad=0.02, label=label, format="{x:g}")
+    beyond = _beyond(np.concatenate([grid.ravel() for grid in values.values()]), mesh.norm)
+    figure.colorbar(
+        mesh, ax=panels, extend=beyond, aspect=40, pad=0.02, label=label, format="{x:g}", ticks=ticks
+    )
     return figure
+
+
+def _beyond(values: Float[np.ndarray, " cell"], scale: Normalize) -> str:
+    """The ends of a colour scale beyond which values lie, as `colorbar` names them."""
+    low, high = (
+        np.nanmin(values, initial=scale.vmin) < scale.vmin,
+        np.nanmax(values, initial=scale.vmax) > scale.vmax,
+    )
+    return {(True, True): "both", (True, False): "min", (False, True): "max"}.get(
+        (bool(low), bool(high)), "neither"
+    )
 
 
 @as_written
@@ -72,7 +89,7 @@ def role_layer_maps(table: pd.DataFrame, value: str, label: str, row: str) -> Fi
     applicable.
     """
     numbers = pd.to_numeric(table[value]).astype(float)
-    titles = table["task"].astype(str) + ", " + table[row].astype(str)
+    titles = table["task"].astype(str) + ", " + table[row].astype(str).replace(STATE_NAMES)
     panels = [title for name in table[row].unique() for title in titles[table[row] == name].unique()]
     roles, most = in_order(table["role"]), max(1.0, numbers.max())
     columns = min(4 if table["layer"].nunique() <= 8 else 2, len(panels))  # numbers stay readable
@@ -130,7 +147,7 @@ def head_summary(
         rows = table[table["role"].isin(families()[role]) & table["assigned"].eq(True)]
         for (layer, head), labels in rows.groupby(["layer", "head"])[[*FILLS]]:
             strictest = [fill for count, (fill, _) in FILLS.items() if labels[count].eq(True).any()][-1]
-            axes.plot(head + across, layer + upwards, ms=5.5, fillstyle=strictest, **_look(role))
+            axes.plot(head + across, layer + upwards, ms=6.5, fillstyle=strictest, **_look(role))
     grid = {"color": "0.75", "linewidth": 0.6, "zorder": 0}
     axes.hlines(np.arange(1, layers) - 0.5, -0.5, heads - 0.5, **grid)
     axes.vlines(np.arange(1, heads) - 0.5, -0.5, layers - 0.5, **grid)
@@ -142,7 +159,7 @@ def head_summary(
     look = {"color": "0.3", "linestyle": "", "marker": "o", "markerfacecoloralt": "white"}
     key += [Line2D([], [], fillstyle=fill, label=name, **look) for fill, name in FILLS.values()]
     key += [Line2D([], [], linestyle="", marker="s", ms=9, mfc="none", mec=VERMILION, mew=1.8, label=frame)]
-    axes.figure.legend(handles=key, ncols=4, loc="outside lower center")
+    axes.figure.legend(handles=key, ncols=4, loc="outside lower center", title="roles after fine-tuning")
     return axes.figure
 
 

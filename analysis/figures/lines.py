@@ -69,6 +69,6 @@ def name_series(grid: sns.FacetGrid, title: str | None = None) -> None:
     for earlier in [*grid.figure.legends]:
         earlier.remove()
     handles, names = grid.axes.flat[0].get_legend_handles_labels()
-    width = sum(36 + 4 * len(name) for name in names)  # about, in points
-    columns = even_columns(len(names), math.ceil(len(names) / math.ceil(width / (72 * DOUBLE))))
+    width = sum(len(name) + 8 for name in names)  # in characters, with the line and the gap
+    columns = math.ceil(len(names) / math.ceil(width / 110))
     grid.figure.legend(handles, names, title=title, ncols=columns, loc="outside upper center")

@@ -21,6 +21,7 @@ from analysis.roles import ROLES
 
 SINGLE, DOUBLE = 3.3, 6.9  # inches: one and two columns of a printed page
 
+STATE_NAMES = {"pretrained": "pre-trained", "finetuned": "fine-tuned"}  # as figures write them
 LAYER, HEAD = "layer (0-based)", "head (0-based)"
 HEADS_BY_LAYER = "layer (0-based; heads in order within each layer)"
 
@@ -71,7 +72,6 @@ def panels(count: int, columns: int, height: float, across: str, upwards: str) -
     """A double-column figure of `count` panels (see `rows_of_axes`) with common axes named `across` and `upwards`."""
     figure, axes = rows_of_axes(count, columns, height, 0.6, sharex=True, sharey=True)
     for lowest in axes[-even_columns(count, columns) :]:
-        lowest.tick_params(labelbottom=True)
         lowest.set_xlabel(across)
     figure.supylabel(upwards)
     return figure, axes
@@ -94,7 +94,10 @@ def rows_of_axes(
     figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", **options)
     for surplus in grid.flat[count:]:
         surplus.remove()
-    return figure, list(grid.flat[:count])
+    axes = list(grid.flat[:count])
+    for lowest in axes[-columns:]:  # shared axes would have no numbers above a removed panel
+        lowest.tick_params(labelbottom=True)
+    return figure, axes
 
 
 @as_written

@@ -22,9 +22,16 @@ def training_curves(history: pd.DataFrame) -> Figure:
 
     `history` has columns seed, epoch, measure, value (loss in nats, scores as proportions or correlations).
     """
-    runs = history.assign(run="seed " + history["seed"].astype(str))
+    units = {
+        "training loss": "training loss (nats, or squared error)",
+        "accuracy": "dev accuracy (proportion)",
+        "f1": "dev F1",
+    }
+    runs = history.assign(
+        run="seed " + history["seed"].astype(str), measure=history["measure"].replace(units)
+    )
     grid = curves(runs, "epoch", "value", series="run", column="measure", height=1.9, sharey=False)
-    grid.set(xlim=(0, 1.05 * history["epoch"].max())).set_axis_labels("epoch", "")
+    grid.set(xlim=(0.8 * history["epoch"].min(), 1.05 * history["epoch"].max())).set_axis_labels("epoch", "")
     for axes in grid.axes.flat:
         axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
     return grid.figure

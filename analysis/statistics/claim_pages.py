@@ -58,7 +58,7 @@ def _cells(claim: Claim, row: Mapping[str, object]) -> tuple[str, ...]:
     released = row["published_estimate"]
     return (
         claim.id,
-        claim.statement + (f"; here {row['token']}" if row["token"] else ""),
+        claim.statement + (f" (in this study {row['token']})" if row["token"] else ""),
         bracketed(row["estimate"], row["low"], row["high"]),
         " to ".join(f"{number(value)} ({unit})" for value, unit in ends),
         f"{claim.relation} {claim.threshold:g}",

@@ -11,9 +11,11 @@ from matplotlib.figure import Figure
 
 from analysis.figures import theme
 from analysis.figures.colours import BLACK, BLUE, MISSING, ORANGE, VERMILION, colour, ink
+from analysis.statistics.roles import COARSE
 
 EDGES = np.geomspace(0.1, 100, 41)  # of the bins of scores
 TYPICAL, NEAREST = "a typical head with the role", "the head nearest to τ"
+EXAMPLES = {TYPICAL: {"color": ORANGE, "lw": 1.5}, NEAREST: {"color": BLUE, "ls": (0, (3, 1.5))}}
 
 
 def score_histograms(scores: xr.DataArray, table: pd.DataFrame, tau: float) -> Figure:
@@ -27,9 +29,9 @@ def score_histograms(scores: xr.DataArray, table: pd.DataFrame, tau: float) -> F
         rows = table[table["role"] == role].dropna(subset="mean")
         by_head = scores.sel(role=role)
         axes.stairs(_frequencies(by_head.values), EDGES, color=MISSING, fill=True, label="all heads")
-        for layer, head, shade, label in _example_heads(rows, tau):
+        for layer, head, label in _example_heads(rows, tau):
             values = by_head.sel(layer=layer, head=head).values
-            axes.stairs(_frequencies(values), EDGES, color=shade, label=label)
+            axes.stairs(_frequencies(values), EDGES, label=label, **EXAMPLES[label])
         axes.axvline(tau, color="black", linestyle="--", linewidth=0.8, label=f"τ = {tau:g}")
         axes.set(title=role if len(rows) else f"{role}: not applicable", xscale="log", yticks=[])
     handles = {
@@ -47,49 +49,54 @@ def _frequencies(values: Float[np.ndarray, "..."]) -> Float[np.ndarray, " bin"]:
     return counts / max(1, counts.max())
 
 
-def _example_heads(rows: pd.DataFrame, tau: float) -> Iterator[tuple[int, int, str, str]]:
-    """Layer, head, colour and name of the typical head of a role and of the head nearest to tau."""
+def _example_heads(rows: pd.DataFrame, tau: float) -> Iterator[tuple[int, int, str]]:
+    """Layer, head and name of the typical head of a role and of the head nearest to tau."""
     with_role = rows[rows["assigned"]].sort_values("mean")
     typical = with_role.iloc[len(with_role) // 2 :].head(1)
     nearest = rows.loc[(rows["mean"] - tau).abs().nsmallest(1).index]
-    for heads, shade, label in ((typical, ORANGE, TYPICAL), (nearest, BLUE, NEAREST)):
+    for heads, label in ((typical, TYPICAL), (nearest, NEAREST)):
         for row in heads.itertuples():
-            yield row.layer, row.head, shade, label
+            yield row.layer, row.head, label
 
 
 def threshold_lines(means: pd.DataFrame, tau: float) -> Figure:
     """The share of heads with each role over the threshold, and how much their set has in common with that at `tau`.
 
-    `means` has role, tau, share and jaccard.
+    Coarse roles stand above, other roles below. `means` has role, tau, share and jaccard.
     """
     labels = {"share": "heads with the role (proportion)", "jaccard": f"Jaccard index with τ = {tau:g}"}
-    roles = theme.in_order(means["role"])
-    look = {"hue_order": roles, "style_order": roles, "palette": [ink(role) for role in roles]}
-    figure, grid = theme.rows_of_axes(2, 2, 2.6)
-    for axes, (column, label) in zip(grid, labels.items(), strict=True):
-        sns.lineplot(means, x="tau", y=column, hue="role", style="role", ax=axes, **look)
-        axes.axvline(tau, color="0.5", linestyle="--", linewidth=0.9)
-        axes.set(xlabel="threshold τ (score)", ylabel=label)
-    handles = grid[0].get_legend_handles_labels()
-    for axes in grid:
-        axes.get_legend().remove()
-    figure.legend(*handles, ncols=6, loc="outside upper center")
+    figure, grid = theme.rows_of_axes(4, 2, 2.1, sharex=True)
+    is_coarse = means["role"].isin(COARSE)
+    for row, part in zip((grid[:2], grid[2:]), (means[is_coarse], means[~is_coarse]), strict=True):
+        roles = theme.in_order(part["role"])
+        look = {"hue_order": roles, "style_order": roles, "palette": [ink(role) for role in roles]}
+        for axes, (column, label) in zip(row, labels.items(), strict=True):
+            sns.lineplot(part, x="tau", y=column, hue="role", style="role", ax=axes, **look)
+            axes.axvline(tau, color="0.5", linestyle="--", linewidth=0.9)
+            axes.set(xlabel="threshold τ (score)", ylabel=label)
+            axes.get_legend().set_title("")
+        row[1].get_legend().remove()
     return figure
 
 
 def mass_lines(masses: pd.DataFrame, tasks: Sequence[str]) -> Figure:
     """The mean attention to [SEP], [CLS] and other tokens by layer, before (dashed) and after fine-tuning, by task."""
     means = masses.groupby(["task", "state", "layer"])[["sep", "cls", "other"]].mean()
-    marks = {"sep": ("d", colour("sep")), "cls": ("^", colour("cls")), "other": ("o", "0.2")}
+    marks = {
+        "sep": ("d", colour("sep"), "[SEP]"),
+        "cls": ("^", colour("cls"), "[CLS]"),
+        "other": ("o", "0.2", "other tokens"),
+    }
+    states = {"pretrained": ("--", "white", "before"), "finetuned": ("-", None, "after fine-tuning")}
     figure, grid = theme.panels(len(tasks), 4, 1.7, theme.LAYER, "proportion of attention")
     for axes, task in zip(grid, tasks, strict=True):
-        for state, dash, inside in (("pretrained", "--", "white"), ("finetuned", "-", None)):
-            for target, (mark, shade) in marks.items():
+        for target, (mark, shade, name) in marks.items():
+            for state, (dash, inside, when) in states.items():
                 line = means.loc[(task, state), target]
                 look = {"marker": mark, "color": shade, "markersize": 3.5, "markerfacecolor": inside or shade}
-                axes.plot(line.index, line, dash, linewidth=1, label=f"{target}, {state}", **look)
+                axes.plot(line.index, line, dash, linewidth=1, label=f"{name}, {when}", **look)
         axes.set(title=task, ylim=(0, 1))
-    figure.legend(*grid[0].get_legend_handles_labels(), ncols=6, loc="outside lower center")
+    figure.legend(*grid[0].get_legend_handles_labels(), ncols=3, loc="outside lower center")
     return figure
 
 
