@@ -128,7 +128,7 @@ for (maps, bars), (task, rows) in zip(grid.T, plotted, strict=True):
     title = f"{task}: {rows['metric'].iloc[0]} {100 * rows['baseline'].iloc[0]:.1f}"
     maps.set(title=title, xlabel=theme.HEAD)
     bars.hist(rows["points"], bins=20, color="0.4")
-    bars.locator_params(axis="x", nbins=5)
+    bars.locator_params(axis="x", nbins=4)
 grid[0, 0].set(ylabel=theme.LAYER)
 grid[1, 0].set(ylabel="heads")
 figure.colorbar(mesh, ax=grid[0], label="change of the\nmetric (points)", format="{x:g}")
