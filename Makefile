@@ -1,6 +1,6 @@
 # The study in one command: make reproduce. Plain `make` prints help.
 PROFILE ?= offline
-# Papers to run, by the names of their folders; none: all.
+# Papers to run, by their folders; none: all.
 PAPERS ?=
 
 # Make splits names at spaces, and `clean` deletes: a name that is empty or has other characters is refused.
@@ -13,7 +13,9 @@ $(foreach name,PROFILE PAPERS RESULTS_DIR DATA_DIR PARSER,$(if $(filter-out unde
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help data plan reproduce study runs report verify refresh notebook test test-machines lint bench install lock clean
+# Goals that need no list of runs, and the others.
+DEVELOPMENT := help data verify refresh notebook test test-machines lint bench install lock clean
+.PHONY: $(DEVELOPMENT) plan reproduce study runs report
 
 # An active conda environment is used with `make PYTHON=python ...`; otherwise .venv is built from the lock.
 ifdef PYTHON
@@ -23,7 +25,7 @@ PYTHON := .venv/bin/python
 ENVIRONMENT := .venv/ready
 endif
 
-# The Python of .venv: BASE=python3.12 names another one.
+# The Python from which .venv is built.
 BASE ?= python3
 # Cores that this process may use, and how many notebooks these and the memory allow at a time.
 MACHINE := $(or $(shell $(if $(ENVIRONMENT),$(BASE),$(PYTHON)) -I analysis/study/machine.py 2>/dev/null),1 1)
@@ -39,8 +41,7 @@ help:  ## print this help
 
 # An index of PyTorch's own builds: TORCH=cpu. None: pip chooses.
 TORCH ?=
-# All packages by their hashes; then torch, whose builds share a version but no hash, with the packages of CUDA if it
-# needs them; then the study itself. pip takes no -e beside hashes.
+# All packages by their hashes; torch, whose builds share a version but no hash; the study: pip takes no -e beside hashes.
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 define INSTALL
 $1 $(PIP_INSTALL) --no-deps --require-hashes -r requirements.lock
@@ -71,7 +72,6 @@ PROFILES := $(patsubst profiles/%.yaml,%,$(wildcard profiles/*.yaml))
 D := $(CACHE)/done
 # Lists of tasks of the profile, such as 06_michel_ablation.tasks, and cache/parameters/<notebook>.yaml.
 TASKS := $(CACHE)/tasks.mk
-DEVELOPMENT := help data verify refresh notebook test test-machines lint bench install lock clean
 ifneq ($(filter-out $(DEVELOPMENT),$(MAKECMDGOALS)),)
 include $(TASKS)
 endif
@@ -97,30 +97,30 @@ MODELS := $(TEXTS) $(call room,encoders)
 BANKS  := $(addprefix analysis/,banks.py roles.py)
 SCORES := $(MODELS) $(BANKS) $(call room,scores)
 DRAWN  := $(BANKS) $(call room,statistics figures)
-STORE  := analysis/study/results.py
 
 # --- the study: which run needs which, and which rooms ----------------------------------------------------
 
-# Tasks whose heads get roles, and those for which an encoder is fine-tuned.
-ROLES := $(sort $(foreach name,03_test_all 03_robustness 04_compare 10_synthesis,$($(name).tasks)) $(11_matching.pair_tasks))
-TUNED := $(sort $(ROLES) $(foreach name,06_michel_ablation 06_michel_pruning 07_kovaleva_patterns 07_kovaleva_disable 08_pascual,$($(name).tasks)) \
-  $(10_synthesis.model_tasks) $(07_kovaleva_disable.start_tasks) $(11_matching.pair_tasks) $(11_matching.single_tasks))
+# Lists of tasks of the profile: those whose heads get roles, and all for which an encoder is fine-tuned.
+ROLES := 03_test_all.tasks 03_robustness.tasks 04_compare.tasks 10_synthesis.tasks 11_matching.pair_tasks
+TUNED := $(ROLES) 06_michel_ablation.tasks 06_michel_pruning.tasks 07_kovaleva_patterns.tasks 07_kovaleva_disable.tasks \
+  07_kovaleva_disable.start_tasks 08_pascual.tasks 10_synthesis.model_tasks 11_matching.single_tasks
+tasks = $(sort $(foreach list,$1,$($(list))))
+# The runs that fine-tune encoders on the lists whose names begin so.
+tuned = $(addprefix $D/00_finetune-,$(call tasks,$(filter $1%,$(TUNED))))
 
-finetune   := $(TUNED:%=$D/00_finetune-%)
-pretrained := $(ROLES:%=$D/01_extract-%-pretrained)
-finetuned  := $(ROLES:%=$D/01_extract-%-finetuned)
+finetune   := $(call tuned,)
+pretrained := $(patsubst %,$D/01_extract-%-pretrained,$(call tasks,$(ROLES)))
+finetuned  := $(pretrained:%-pretrained=%-finetuned)
 
 $(finetune): $(MODELS) $(call room,figures) analysis/statistics/training.py
 $(pretrained) $(finetuned): $(SCORES) $(addprefix analysis/statistics/,controls.py roles.py)
 $(finetuned): $D/01_extract-%-finetuned: $D/00_finetune-%
 
-# The Heads Hypothesis: scores, tests and labels of each task, then all tasks together, and what fine-tuning changes.
-# 02 and 03 show one task; `make 03_test-qqp` shows another one. 03_test_all saves the role tables of all tasks.
-score := $(ROLES:%=$D/02_score-%)
-tests := $(ROLES:%=$D/03_test-%)
-example := $(firstword $(filter mrpc toy-mrpc,$(ROLES)) $(ROLES))
-pande2021 := $(example:%=$D/02_score-%) $(example:%=$D/03_test-%) $D/03_test_all $D/03_robustness $D/04_compare
-
+# The Heads Hypothesis. 02 and 03 show one task, others on request: `make 03_test-qqp`.
+score := $(addprefix $D/02_score-,$(call tasks,$(ROLES)))
+tests := $(addprefix $D/03_test-,$(call tasks,$(ROLES)))
+example = $(firstword $(filter %-mrpc,$1) $1)
+pande2021 := $(call example,$(score)) $(call example,$(tests)) $D/03_test_all $D/03_robustness $D/04_compare
 $(sort $(pande2021) $(score) $(tests)): $(DRAWN) $(call room,papers/pande2021)
 $(score): $D/02_score-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
 $(tests): $D/03_test-%: $D/03_test_all
@@ -129,61 +129,52 @@ $D/03_robustness $D/04_compare: $(pretrained) $(finetuned) $D/03_test_all
 
 # What Does BERT Look At?
 clark2019 := $D/05_clark_surface $D/05_clark_syntax
-
 $(clark2019): $(DRAWN) $(call room,papers/clark2019)
 $D/05_clark_surface: $(SCORES)
 $D/05_clark_syntax: $D/05_clark_surface
 
 # Are Sixteen Heads Really Better than One?
 michel2019 := $D/06_michel_ablation $D/06_michel_pruning
-
-$(michel2019): $(DRAWN) $(call room,papers/michel2019) $(sort $(06_michel_ablation.tasks:%=$D/00_finetune-%) $(06_michel_pruning.tasks:%=$D/00_finetune-%))
+$(michel2019): $(DRAWN) $(call room,papers/michel2019) $(call tuned,06_)
 $D/06_michel_pruning: $D/06_michel_ablation
 
 # Revealing the Dark Secrets of BERT
 kovaleva2019 := $D/07_kovaleva_patterns $D/07_kovaleva_disable
-
 $(kovaleva2019): $(DRAWN) $(SCORES) $(call room,papers/kovaleva2019)
-$D/07_kovaleva_disable: $D/07_kovaleva_patterns $(sort $(foreach list,tasks start_tasks,$(07_kovaleva_disable.$(list):%=$D/00_finetune-%)))
-$D/07_kovaleva_patterns: $(07_kovaleva_patterns.tasks:%=$D/00_finetune-%)
+$D/07_kovaleva_disable: $D/07_kovaleva_patterns $(call tuned,07_kovaleva_disable)
+$D/07_kovaleva_patterns: $(call tuned,07_kovaleva_patterns)
 
 # Telling BERT's Full Story
 attribution := $(08_pascual.pretrained_tasks:%=$D/08_attribution-%-pretrained) $(08_pascual.tasks:%=$D/08_attribution-%-finetuned)
 pascual2021 := $(attribution) $D/08_pascual
-
 $(pascual2021): $(DRAWN) $(SCORES) $(call room,papers/pascual2021)
 $(filter %-finetuned,$(attribution)): $D/08_attribution-%-finetuned: $D/00_finetune-%
 $D/08_pascual: $(attribution)
 
 # Probing Neural Network Comprehension of Natural Language Arguments
 niven2019 := $D/09_niven_cues $D/09_niven_models
-
 $(niven2019): $(TEXTS) $(DRAWN) $(call room,papers/niven2019)
 $D/09_niven_models: $(SCORES) $D/09_niven_cues
 
 # Across the papers
 synthesis := $D/10_synthesis $D/11_matching
-
-$D/10_synthesis: $(MODELS) $(DRAWN) $(call room,synthesis) $(10_synthesis.model_tasks:%=$D/00_finetune-%) $(pretrained) $(finetuned) $D/03_test_all \
+$D/10_synthesis: $(MODELS) $(DRAWN) $(call room,synthesis) $(call tuned,10_synthesis.model) $(pretrained) $(finetuned) $D/03_test_all \
   $D/04_compare $(clark2019) $(michel2019) $(kovaleva2019) $D/08_pascual
 
-# It waits for the ablations of 06, which it reads from the cache.
-$D/11_matching: $D/06_michel_ablation $(SCORES) $(DRAWN) $(call room,synthesis) $D/03_test_all \
-  $(foreach list,pair_tasks single_tasks,$(11_matching.$(list):%=$D/00_finetune-%))
+# Its ablations are those of 06, from the cache.
+$D/11_matching: $D/06_michel_ablation $(SCORES) $(DRAWN) $(call room,synthesis) $D/03_test_all $(call tuned,11_)
 
 # The last notebooks show the runs before them: the page to browse heads, and the claims of all papers.
 STUDIES := pande2021 clark2019 michel2019 kovaleva2019 pascual2021 niven2019 synthesis
 $(foreach name,$(filter-out $(STUDIES),$(PAPERS)),$(error unknown paper '$(name)': choose from $(STUDIES)))
 GOALS := $(foreach name,$(or $(PAPERS),$(STUDIES)),$($(name)))
-# All runs, in the order in which one reads them.
+# All runs in reading order, and those that are made only on request.
 RUNS := $(finetune) $(pretrained) $(finetuned) $(foreach name,$(STUDIES),$($(name))) $D/98_explorer $D/99_summary
-# Runs that are made only on request.
 ON_REQUEST := $(filter-out $(RUNS),$(score) $(tests))
 
 $D/98_explorer: $(GOALS) $(SCORES) $(DRAWN) $(call room,explorer)
 $D/99_summary: $(GOALS) $D/98_explorer $(DRAWN) analysis/study/front_page.py
 
-# Every run is made in the same way.
 NOTEBOOKS := $(basename $(notdir $(wildcard notebooks/[0-9]*.py)))
 $(foreach name,$(NOTEBOOKS),$(eval $(filter $D/$(name) $D/$(name)-%,$(RUNS) $(ON_REQUEST)): notebooks/$(name).py $(CACHE)/parameters/$(name).yaml))
 # Notebooks share the cores: with one thread each, two of them are done sooner than one after the other with two.
@@ -191,7 +182,7 @@ $D/%: export OMP_NUM_THREADS ?= $(shell echo $$(( $(CORES) > $(JOBS) ? $(CORES) 
 $D/%: export STUDY_RUNS := $(notdir $(RUNS))
 # Not empty if all papers run, after which the front page is written.
 $D/%: export STUDY_WHOLE := $(if $(filter-out $(or $(PAPERS),$(STUDIES)),$(STUDIES)),,yes)
-$(RUNS) $(ON_REQUEST): $(STORE) | $(ENVIRONMENT) $(RELEASED)
+$(RUNS) $(ON_REQUEST): analysis/study/results.py | $(ENVIRONMENT) $(RELEASED)
 	@$(PYTHON) -m analysis.run $(@F) --profile $(PROFILE) --keep
 
 # `make 03_test-toy-mrpc`, or `make 03_test` for all tasks.
@@ -246,8 +237,7 @@ notebook: $(ENVIRONMENT)  ## JupyterLab; the scripts in notebooks/ open as noteb
 test: $(ENVIRONMENT)  ## all tests (DATA_DIR and PARSER add those on real data)
 	$(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile
 
-# Other processors, as far as one can imitate them: no wide vector instructions in PyTorch, oneDNN and MKL, and the
-# kernels of another processor in OpenBLAS. No result may depend on the last bits.
+# No wide vector instructions in PyTorch, oneDNN and MKL; below, the kernels of another processor in OpenBLAS.
 OTHER_ARITHMETIC := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_ENABLE_INSTRUCTIONS=SSE4_2
 test-machines: $(ENVIRONMENT)  ## the smoke study and the statistics tests under the arithmetic of other processors
 	$(OTHER_ARITHMETIC) STUDY_PROFILE=smoke OPENBLAS_CORETYPE=Haswell $(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile \

@@ -9,6 +9,7 @@ and inputs, and other runs are refused.
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 from analysis.encoders.devices import PRECISIONS
 from analysis.encoders.models import load_encoder
@@ -86,8 +87,12 @@ def _run(options: argparse.Namespace) -> None:
     if options.engine == "ray":
         from analysis.scale.ray import on_cluster  # Ray is an optional extra
 
-        model = options.encoder, options.device, options.precision
-        engine = on_cluster(corpus, output, model, settings, options.budget, options.actors_per_gpu)
+        if device.startswith("cuda:"):
+            raise InputError(f"device is {device}: give cuda, since every actor has a GPU of its own")
+        if options.actors_per_gpu < 1:
+            raise InputError(f"actors per GPU is {options.actors_per_gpu}: give 1 or more")
+        model = options.encoder, device, options.precision
+        engine = partial(on_cluster, model, options.actors_per_gpu)
         device = "cpu"  # this computer may have no GPU
     encoder = load_encoder(options.encoder, device, options.precision)
     numbers = [first] if options.shard else range(shards)

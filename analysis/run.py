@@ -12,8 +12,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -46,24 +45,16 @@ def run(name: str, profile: str, settings: Mapping[str, Any], keep: bool = False
     Folders(profile).prepare()
     folders = Folders(profile, execution.scratch)
     done = folders.cache / "done" / execution.name
-    age = _age(done)
-    with _alone(execution, folders):
-        if _age(done) == age:
-            _finish(execution, folders)
-    return folders.notebooks / f"{execution.name}.ipynb"
-
-
-@contextmanager
-def _alone(execution: Run, folders: Folders) -> Iterator[None]:
-    """Keeps other processes from a run, and waits for one that is doing it."""
-    lock = folders.lock(execution.name)
+    lock, age = folders.lock(execution.name), _age(done)
     try:
         acquired = lock.acquire(timeout=0)
     except Timeout:
         _say(f"{execution.title}: waiting for another process that runs it")
         acquired = lock.acquire()
     with acquired:
-        yield
+        if _age(done) == age:
+            _finish(execution, folders)
+    return folders.notebooks / f"{execution.name}.ipynb"
 
 
 def _age(path: Path) -> int | None:
@@ -156,11 +147,12 @@ def _papermill(execution: Run, path: Path, log: Path, failed: Path) -> None:
             papermill.execute_notebook(path, path, changed, cwd=str(ROOT), progress_bar=bar, **options)
         except (papermill.PapermillExecutionError, RuntimeError) as error:
             lines.write(f"\n{error}\nits results so far: {failed}\n")
-            reason = f"its kernel, {sys.executable}, did not start"
-            if str(error) == "Kernel died":
-                reason = f"{error}: is there enough memory?"
-            elif isinstance(error, papermill.PapermillExecutionError):
+            if isinstance(error, papermill.PapermillExecutionError):
                 reason = error.evalue if error.ename == "InputError" else f"{error.ename}: {error.evalue}"
+            elif str(error) == "Kernel died":
+                reason = "Kernel died: is there enough memory?"
+            else:
+                reason = f"its kernel, {sys.executable}, did not start"
             reason = " ".join(reason.split())
             raise InputError(f"{execution.name}: {reason} (details: {short(log)})") from error
 

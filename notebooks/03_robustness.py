@@ -111,10 +111,10 @@ panels.set_axis_labels("sequences", "with a false label\n(proportion)")
 results.save_figure(panels.figure, "F11-size")
 
 # %%
-highest = null.groupby("rule")["rate"].max()
+fewest = null[(null["n"] == null["n"].min()) & (null["shape"] == "left skewed")].set_index("rule")["rate"]
 finding(
-    f"At a nominal level of {alpha:.0%}, the t test labels up to {highest['t']:.0%} of the heads falsely and the corrected "
-    f"rule up to {highest['corrected']:.1%}."
+    f"At a nominal level of {alpha:.0%} and {null['n'].min()} sequences, the t test labels {fewest['t']:.0%} of the left-skewed heads "
+    f"falsely, and the corrected rule {fewest['corrected']:.1%}."
 )
 
 # %% [markdown]
@@ -198,6 +198,10 @@ finding(
 # %% [markdown]
 # Where a line is steep at the dashes, the count depends on the threshold more than on the heads. Roles with few heads move most: a
 # role with a single head keeps 100 % of its heads or none.
+#
+# In the committed run of glue-minilm, the labels of delimiter, syntactic and the relations hardly depend on the choice of 3: at 2.5 or
+# 3.5, the sets share some four fifths of their heads with it, those of local two thirds. The set of block heads shares half with it at
+# 2.5 and a third at 3.5.
 #
 # **Try it.** Set `tau = 2`: the right panel then compares with the labels at 2, and the lines of the relations leave 1
 # sooner, because more heads have scores near 2 than near 3.

@@ -201,6 +201,9 @@ finding(
 # Why so few block heads? The published score multiplies a row's bias by its entropy, so that uniform attention scores $\ln T$
 # on a sequence of $T$ tokens, 3.7 for 40 tokens, and would count as a block head.
 #
+# In the committed run of glue-minilm, most syntactic heads of MRPC find syntactic heads better than distance alone does (14 of
+# 16), but few by much (2). No block head attends to its own text more than its entropies explain.
+#
 # **Try it.** Set `tau = 2`: more heads are local and many more have two roles, but the share of local heads that are syntactic
 # hardly changes. Set `relations = ["amod"]`: more of the syntactic heads exceed their twins, since an adjective is not always the
 # neighbour of its noun. Set `weighted_block = False`: few block heads are left.

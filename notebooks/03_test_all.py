@@ -192,6 +192,10 @@ finding(
 )
 
 # %% [markdown]
+# In the committed run of glue-minilm, local labels are the ones to trust: 37 of 47 exceed the same head on shuffled words by the margin.
+# Syntactic labels are real but small: 43 of 47 exceed the positional twin, 9 by the margin. Block labels follow from the factor of
+# entropy: 29 of 44 exceed a head with the same entropies, none by the margin.
+#
 # The table adds the base rate, which is the number of *all* tested heads that exceed the control, and the median ratio of the mean
 # score of a labelled head to that of its control, before and after fine-tuning.
 

@@ -193,6 +193,11 @@ finding(
 )
 
 # %% [markdown]
+# In the committed run of glue-minilm, layer 3 gains more than half of all new labels (46 of 82). No head need have learnt a new
+# function for that: attention leaves `[CLS]`, on which these heads rest, and what goes to words raises the scores of local,
+# syntactic and block at once. The last layers change less, against the paper (C9a).
+
+# %% [markdown]
 # ## Would another fine-tuning run give the same heads? (F13)
 #
 # A fine-tuned encoder is one draw: its new layer starts at random and the examples come in random order. One mark per run: the number

@@ -257,6 +257,10 @@ finding(
 )
 
 # %% [markdown]
+# In the committed run of glue-minilm, roles predict the ablation effect only through the two matching heads. With them, role scores
+# explain 64 % of its variance within layers; without them 1 %, no more than with permuted heads. Of the sets, only the heads with the
+# role *match* hurt more than random heads of their layers. What a head attends to does not tell whether the encoder needs it.
+#
 # **Try it.** Set `together = ["match"]`: the match score alone explains nearly as much as all roles. Set `random_sets = 9`: no
 # p-value can then be small, since in one task it is at least 1 / (1 + number of sets).
 #

@@ -192,6 +192,12 @@ heads_finding(
 )
 
 # %% [markdown]
+# In the committed run of glue-minilm, two of 72 heads lead in every run on pairs. Pointed at wrong words of the other text, they cost 0.01
+# of AUC; pointed at their own text, as much as their ablation (MRPC 0.13 and 0.14). Turned across where nothing matches, they raise the
+# share of pairs called "match" from 82 to 98 % in MRPC, from 44 to 70 % in QQP and from 52 to 100 % in QNLI. The heads say *that* texts
+# match by *where* they look, not by what they read there.
+
+# %% [markdown]
 # ## Who is misled?
 #
 # We count the pairs that are called "match" by label and by overlap: the share of words that stand in both texts, above or
@@ -219,6 +225,9 @@ if blocked_runs and heads:
 study.blocked_table(blocked).style.format(precision=3).hide()
 
 # %% [markdown]
+# In the committed run of glue-minilm, training does not find another way. With the two heads blocked, the AUC of MRPC is 0.68; with two
+# other heads of these layers blocked it is 0.75, as without any blocking.
+#
 # **Try it.** Set `threshold` to 2: head 0-8 joins, which matches far less; does it matter as much? Set `pair_tasks` to
 # `["toy-mrpc"]` and `single_tasks` to `[]`: one task alone chooses the heads. Which ones?
 #

@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
@@ -166,6 +167,15 @@ def saved(notebook: str, kind: str) -> tuple[set[str], set[str]]:
     plain = {node: re.sub(r"\{\w+\}", "*", name) for node, name in names.items()}
     always = {plain[node] for node in saving_calls if node not in conditional}
     return always, {*plain.values()} - always
+
+
+def values_of(copy) -> dict[str, Any]:
+    """The parameters of an executed copy: the defaults, and the values that papermill has set."""
+    tagged = ("parameters", "injected-parameters")
+    cells = (cell.source for cell in copy.cells if {*tagged} & {*cell.metadata.get("tags", [])})
+    statements = ast.parse("\n".join(cells)).body
+    targets = [s.target if isinstance(s, ast.AnnAssign) else s.targets[0] for s in statements]
+    return {target.id: ast.literal_eval(s.value) for target, s in zip(targets, statements, strict=True)}
 
 
 def error_of(function, *arguments) -> str:

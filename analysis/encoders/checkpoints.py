@@ -1,13 +1,16 @@
 """Checkpoint folders and the record of how each was made, which is saved with the weights."""
 
 import json
+import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.files import read_text, write_text
 
@@ -16,18 +19,25 @@ OPTIONS = ("epochs", "batch_size", "learning_rate", "warmup", "seed", "max_token
 UNLOGGED = ("_loss", "_runtime", "_per_second", "_time")  # endings of entries of the log that are no metric
 
 
-def keep(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path, record: dict[str, Any]
-) -> None:
-    """Saves a checkpoint folder and the record of how it was made, whole or not at all; an earlier one is replaced."""
+@contextmanager
+def working_folder(folder: Path) -> Iterator[Path]:
+    """A temporary folder beside `folder`; what killed runs left there is removed."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    for killed in folder.parent.glob(f".{folder.name}-*"):
+        shutil.rmtree(killed)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as work:
-        work_folder = Path(work) / folder.name
-        model.save_pretrained(work_folder)
-        tokenizer.save_pretrained(work_folder)
-        write_text(work_folder / RECIPE, json.dumps(record, indent=1))
+        yield Path(work)
+
+
+def keep(encoder: Encoder, folder: Path, record: dict[str, Any]) -> None:
+    """Saves a checkpoint folder and the record of how it was made, whole or not at all; an earlier one is replaced."""
+    with working_folder(folder) as work:
+        encoder.model.save_pretrained(work / folder.name)
+        encoder.tokenizer.save_pretrained(work / folder.name)
+        write_text(work / folder.name / RECIPE, json.dumps(record, indent=1))
         if folder.exists():
-            folder.rename(Path(work) / "earlier")
-        work_folder.rename(folder)
+            folder.rename(work / "earlier")
+        (work / folder.name).rename(folder)
 
 
 def record_of(folder: Path) -> dict[str, Any]:

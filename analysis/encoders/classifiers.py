@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 
 from analysis.encoders.layout import Layout
-from analysis.encoders.models import Encoder, check_length
+from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.texts.examples import Example
 
@@ -18,7 +18,7 @@ def check_examples(
             f"{encoder.name} has no classification head: load a checkpoint that is fine-tuned on the task, with "
             "load_encoder(name, task=...)"
         )
-    check_length(encoder.name, encoder.model, max_tokens)
+    encoder.check_length(max_tokens)
     classes = encoder.model.config.num_labels
     for example in examples:
         choices = len(example.choices)

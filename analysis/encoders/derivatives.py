@@ -1,9 +1,8 @@
 """The head outputs of an encoder as a differentiable function of hidden states."""
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -11,7 +10,7 @@ from torch import Tensor, nn
 
 from analysis.encoders.layout import Pieces
 from analysis.encoders.models import Encoder
-from analysis.encoders.prefixes import body
+from analysis.encoders.prefixes import Call, body, recorded_calls
 from analysis.encoders.tap import AllRead, Reading, ValueReader, read_layers, tap
 
 # Where hidden states enter: after the normalisation of the embeddings, before it, or before every layer.
@@ -21,40 +20,26 @@ Hidden = Float[Tensor, "part batch token width"]
 Outputs = Float[Tensor, "layer batch head token size"]
 
 
-class HeadOutputs(NamedTuple):
-    """The outputs of all heads (attention times values, before the output projection) as a function of hidden states.
+def head_outputs(
+    encoder: Encoder, batch: Sequence[Pieces], start: str = POST_LN
+) -> tuple[Hidden, Callable[[Hidden], Outputs]]:
+    """The hidden states of a padded batch at `start`, and the outputs of all heads as a function of them.
 
-    `hidden` are the hidden states of the batch itself. `function` may be called under `torch.func.jvp` and `vmap`: it
-    stores nothing that it computes. It computes in float32 at every precision; the outputs of padded tokens are
-    meaningless.
-    """
-
-    hidden: Hidden
-    function: Callable[[Hidden], Outputs]
-
-
-class Call(NamedTuple):
-    """A module of an encoder, and the arguments of its call in a pass."""
-
-    module: nn.Module
-    arguments: tuple[Any, ...]
-    options: dict[str, Any]
-
-
-def head_outputs(encoder: Encoder, batch: Sequence[Pieces], start: str = POST_LN) -> HeadOutputs:
-    """The heads' outputs on a padded batch, as a function of the hidden states at `start`.
+    Outputs are attention times values, before the output projection. The function may be called under `torch.func.jvp`
+    and `vmap`: it stores nothing that it computes. It computes in float32 at every precision; the outputs of padded
+    tokens are meaningless.
 
     `post_ln` and `pre_ln` have one part, the sum of the embeddings after or before its normalisation; all layers depend
     on it. `layers` has a part for every layer: the layer's own input, on which that layer alone depends.
     """
     exact, layers = replace(encoder, precision="float32"), body(encoder)[1]
-    if start == LAYERS:
-        calls = _calls(exact, batch, layers)
-        hidden = torch.stack([call.arguments[0] for call in calls])
-        return HeadOutputs(hidden, lambda hidden: _layer_by_layer(exact, calls, hidden))
     module = encoder.model.base_model.embeddings.LayerNorm if start == PRE_LN else layers[0]
-    [call] = _calls(exact, batch, [module])
-    return HeadOutputs(call.arguments[0][None], lambda hidden: _whole_pass(exact, batch, module, hidden[0]))
+    with recorded_calls(layers if start == LAYERS else [module]) as calls:
+        read_layers(exact, batch, lambda *_: None)
+    hidden = torch.stack([arguments[0] for _, arguments, _ in calls])
+    if start == LAYERS:
+        return hidden, lambda hidden: _layer_by_layer(exact, calls, hidden)
+    return hidden, lambda hidden: _whole_pass(exact, batch, module, hidden[0])
 
 
 def _whole_pass(
@@ -76,22 +61,8 @@ def _layer_by_layer(encoder: Encoder, calls: Sequence[Call], hidden: Hidden) -> 
         raise AllRead
 
     with tap(encoder.model, ValueReader(read)) as tapped, torch.no_grad(), encoder.autocast():
-        for layer, (call, layer_input) in enumerate(zip(calls, hidden, strict=True)):
+        for layer, ((module, arguments, options), layer_input) in enumerate(zip(calls, hidden, strict=True)):
             tapped.resume(layer)
             with suppress(AllRead):
-                call.module(layer_input, *call.arguments[1:], **call.options)
+                module(layer_input, *arguments[1:], **options)
     return torch.stack(contexts)
-
-
-def _calls(encoder: Encoder, batch: Sequence[Pieces], modules: Sequence[nn.Module]) -> list[Call]:
-    """The arguments with which a pass over the batch calls each of the modules, in calling order."""
-    calls: list[Call] = []
-
-    def record(module: nn.Module, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
-        calls.append(Call(module, arguments, options))
-
-    with ExitStack() as hooks:
-        for module in modules:
-            hooks.enter_context(module.register_forward_pre_hook(record, with_kwargs=True))
-        read_layers(encoder, batch, lambda *_: None)
-    return calls

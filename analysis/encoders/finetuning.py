@@ -2,21 +2,21 @@
 
 import hashlib
 import json
-import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
 from torch.nn.functional import cross_entropy
+from torch.utils.data import Sampler
 from transformers import (
     DataCollatorForMultipleChoice,
     DataCollatorWithPadding,
     EvalPrediction,
-    PreTrainedModel,
     PreTrainedTokenizerBase,
     PrinterCallback,
     ProgressCallback,
@@ -29,12 +29,12 @@ from transformers.trainer_pt_utils import LengthGroupedSampler
 from transformers.utils.notebook import NotebookProgressCallback
 
 from analysis.cache import record_use
-from analysis.encoders.checkpoints import OPTIONS, keep, record_of
+from analysis.encoders.checkpoints import keep, record_of, working_folder
 from analysis.encoders.devices import current, training_precision
 from analysis.encoders.interventions import Head
 from analysis.encoders.layout import read_ids
 from analysis.encoders.measures import check_labels, decide, measure
-from analysis.encoders.models import check_length, load_classifier, load_encoder, load_tokenizer
+from analysis.encoders.models import Encoder, load_classifier, load_encoder, load_tokenizer
 from analysis.encoders.redirection import blocked_across
 from analysis.errors import InputError
 from analysis.texts.examples import Example, as_sequences
@@ -98,13 +98,31 @@ class Stops(TrainerCallback):
                 self.tokenizer.save_pretrained(folder)
 
 
-class FittingTrainer(Trainer):
-    """If `fits` is set, ends with the first epoch whose score on the training examples reaches it.
+class TaskTrainer(Trainer):
+    """Trains and scores an encoder on a task; of several choices the right one is to have the largest logit.
 
-    `eval_kept` is that score; the epoch with the highest one is kept.
+    If `fits` is set, training ends with the first epoch whose score on the training examples reaches it. `eval_kept` is
+    that score; the epoch with the highest one is kept.
     """
 
-    fits = 0.0
+    def __init__(
+        self,
+        encoder: Encoder,
+        task: Task,
+        arguments: TrainingArguments,
+        train: list[dict] | None,
+        dev: list[dict],
+        fits: float = 0.0,
+    ):
+        self.task, self.fits = task, fits
+        collator = DataCollatorForMultipleChoice if task.kind == CHOICE else DataCollatorWithPadding
+        super().__init__(
+            encoder.model, arguments, collator(encoder.tokenizer), train, dev, compute_metrics=self.metrics
+        )
+
+    def metrics(self, prediction: EvalPrediction) -> dict[str, float]:
+        """The task's metrics."""
+        return measure(self.task, prediction.label_ids, decide(self.task, prediction.predictions))
 
     def evaluate(self, *arguments: Any, **options: Any) -> dict[str, float]:
         """The dev scores, with `eval_kept` if `fits` is set."""
@@ -116,20 +134,20 @@ class FittingTrainer(Trainer):
         self.control.should_training_stop |= fit >= self.fits
         return scores | {"eval_kept": fit}
 
-
-class ChoiceTrainer(FittingTrainer):
-    """Trains a classifier with one output to give the right choice the largest logit."""
-
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         """Cross entropy over the choices of each example, whose sequences (example, choice, token) are read at once."""
+        if self.task.kind != CHOICE:
+            return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
         labels = inputs["labels"]
         sequences = {name: column.flatten(0, 1) for name, column in inputs.items() if name != "labels"}
         logits = model(**sequences).logits.view(len(labels), -1)
         loss = cross_entropy(logits, labels)
         return (loss, {"logits": logits}) if return_outputs else loss
 
-    def _get_train_sampler(self, train_dataset=None) -> LengthGroupedSampler:
+    def _get_train_sampler(self, train_dataset=None) -> Sampler | None:
         """Groups examples by their longest sequence: the Trainer would count the choices."""
+        if self.task.kind != CHOICE:
+            return super()._get_train_sampler(train_dataset)
         examples = self.train_dataset if train_dataset is None else train_dataset
         lengths = [max(map(len, example["input_ids"])) for example in examples]
         return LengthGroupedSampler(self.args.train_batch_size, lengths=lengths)
@@ -172,93 +190,51 @@ def finetune(
         raise InputError(
             f"{task.name}: all {len(train)} training examples have the label {labels.pop()}: take more examples"
         )
-    values = [epochs, batch_size, learning_rate, warmup, seed, max_tokens, device, precision]
-    recipe = _recipe(name, task, train, dev, values, fits, blocked)
-    record = record_of(folder)
-    record_use(computed=record.get("recipe") != recipe)
-    if record.get("recipe") == recipe:
-        return record["scores"]
-    options = dict(zip(OPTIONS, values, strict=True)) | {"fits": fits}
-    set_seed(seed)
-    tokenizer, model = load_tokenizer(name), load_classifier(name, task.outputs)
-    check_length(str(name), model, max_tokens)
-    encoded = [_encode(task, examples, tokenizer, max_tokens) for examples in (train, dev)]
-    with blocked_across(model, tokenizer, blocked) if blocked else nullcontext():
-        model, log = _trained(model, tokenizer, task, encoded, folder, options, callbacks)
-        scores = _scores(model, tokenizer, task, encoded[1], device)
-    keep(model, tokenizer, folder, {"recipe": recipe, "scores": scores, "log": log})
-    return scores
-
-
-def _trained(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    task: Task,
-    encoded: Sequence[list[dict]],
-    folder: Path,
-    options: Mapping[str, Any],
-    callbacks: Sequence[TrainerCallback],
-) -> tuple[PreTrainedModel, list[dict[str, float]]]:
-    """The model of the best epoch, trained on the encoded train and dev examples, and the log of the training.
-
-    The Trainer works in a folder beside `folder`.
-    """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    for killed in folder.parent.glob(f".{folder.name}-*"):  # what an earlier run left when it was killed
-        shutil.rmtree(killed)
-    with (
-        tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as work,
-        current(options["device"]),
-    ):
-        trainer = _trainer(model, tokenizer, task, _arguments(work, task, options), *encoded)
-        trainer.fits = options["fits"]
-        for callback in (PrinterCallback, ProgressCallback, NotebookProgressCallback):
-            trainer.remove_callback(callback)
-        for callback in (Bar, *callbacks):
-            trainer.add_callback(callback)
-        trainer.train()
-    best = trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
-    return best, trainer.state.log_history
-
-
-def _arguments(work: str, task: Task, options: Mapping[str, Any]) -> OneDevice:
-    """The Trainer's arguments for these options of `finetune`."""
-    several = options["epochs"] > 1  # a single epoch is scored once, at the end
-    return OneDevice(
-        work,
-        options["device"],
-        num_train_epochs=options["epochs"],
-        per_device_train_batch_size=options["batch_size"],
-        learning_rate=options["learning_rate"],
-        warmup_steps=options["warmup"],
-        metric_for_best_model="kept" if options["fits"] and several else task.metrics[0],
-        seed=options["seed"],
-        bf16=options["precision"] == "bfloat16",
-        **TRAINING | (BEST_EPOCH if several else {}) | QUIET,
-    )
-
-
-def _recipe(
-    name: str | Path,
-    task: Task,
-    train: Sequence[Example],
-    dev: Sequence[Example],
-    options: list,
-    fits: float,
-    blocked: Sequence[Head],
-) -> dict[str, Any]:
-    """Everything that a checkpoint depends on."""
     texts = [(example.id, example.texts, example.label) for example in (*train, *dev)]
-    return {
+    recipe = {  # everything that a checkpoint depends on; `options` in the order of OPTIONS
         "encoder": load_encoder(name).digest,
         "task": task.name,
         "examples": hashlib.sha256(json.dumps(texts).encode()).hexdigest(),
         "sizes": [len(train), len(dev)],
-        "options": options,
+        "options": [epochs, batch_size, learning_rate, warmup, seed, max_tokens, device, precision],
         "versions": [torch.__version__, transformers.__version__],
         **({"fits": fits} if fits else {}),
         **({"blocked": [*map(list, blocked)]} if blocked else {}),
     }
+    record = record_of(folder)
+    record_use(computed=record.get("recipe") != recipe)
+    if record.get("recipe") == recipe:
+        return record["scores"]
+    set_seed(seed)
+    tokenizer = load_tokenizer(name)
+    encoder = Encoder(str(name), load_classifier(name, task.outputs), tokenizer)
+    encoder.check_length(max_tokens)
+    train_set, dev_set = (_encode(task, examples, tokenizer, max_tokens) for examples in (train, dev))
+    several = epochs > 1  # a single epoch is scored once, at the end
+    options = {
+        "num_train_epochs": epochs,
+        "per_device_train_batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "warmup_steps": warmup,
+        "metric_for_best_model": "kept" if fits and several else task.metrics[0],
+        "seed": seed,
+        "bf16": precision == "bfloat16",
+        **TRAINING | (BEST_EPOCH if several else {}) | QUIET,
+    }
+    with blocked_across(encoder, blocked) if blocked else nullcontext():
+        with working_folder(folder) as work, current(device):
+            arguments = OneDevice(str(work), device, **options)
+            trainer = TaskTrainer(encoder, task, arguments, train_set, dev_set, fits)
+            for callback in (PrinterCallback, ProgressCallback, NotebookProgressCallback):
+                trainer.remove_callback(callback)
+            for callback in (Bar, *callbacks):
+                trainer.add_callback(callback)
+            trainer.train()
+        model = trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
+        encoder = replace(encoder, model=model)  # in float32, of the best epoch
+        scores = _scores(encoder, task, device, dev_set)
+    keep(encoder, folder, {"recipe": recipe, "scores": scores, "log": trainer.state.log_history})
+    return scores
 
 
 def evaluate(
@@ -270,36 +246,15 @@ def evaluate(
 ) -> dict[str, float]:
     """The scores of a fine-tuned checkpoint on labelled examples: proportions and correlations (see `measure`)."""
     task, encoder = task_named(task), load_encoder(name, task=task)
-    check_length(encoder.name, encoder.model, max_tokens)
+    encoder.check_length(max_tokens)
     encoded = _encode(task, examples, encoder.tokenizer, max_tokens)
-    return _scores(encoder.model, encoder.tokenizer, task, encoded, device)
+    return _scores(encoder, task, device, encoded)
 
 
-def _scores(model, tokenizer, task: Task, encoded: list[dict], device: str) -> dict[str, float]:
-    with tempfile.TemporaryDirectory() as work:
-        arguments = OneDevice(work, device, **QUIET)
-        with current(device):
-            measured = _trainer(model, tokenizer, task, arguments, None, encoded).evaluate()
+def _scores(encoder: Encoder, task: Task, device: str, encoded: list[dict]) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as work, current(device):
+        measured = TaskTrainer(encoder, task, OneDevice(work, device, **QUIET), None, encoded).evaluate()
     return {metric: measured[f"eval_{metric}"] for metric in task.metrics}
-
-
-def _trainer(
-    model, tokenizer, task: Task, arguments: TrainingArguments, train: list[dict] | None, dev: list[dict]
-) -> Trainer:
-    def compute_metrics(prediction: EvalPrediction) -> dict[str, float]:
-        return measure(task, prediction.label_ids, decide(task, prediction.predictions))
-
-    several = task.kind == CHOICE
-    trainer = (ChoiceTrainer if several else FittingTrainer)(
-        model,
-        arguments,
-        data_collator=(DataCollatorForMultipleChoice if several else DataCollatorWithPadding)(tokenizer),
-        train_dataset=train,
-        eval_dataset=dev,
-        compute_metrics=compute_metrics,
-    )
-    trainer.task = task
-    return trainer
 
 
 def _encode(task: Task, examples: Sequence[Example], tokenizer, max_tokens: int) -> list[dict]:

@@ -8,16 +8,15 @@ import xarray as xr
 from jaxtyping import Float, Num
 from torch import Tensor
 from torch.nn.functional import cross_entropy, mse_loss
-from tqdm import tqdm
 
 from analysis.encoders.classifiers import about_texts, check_examples
 from analysis.encoders.interventions import check_gate
-from analysis.encoders.layout import Layout, batches, layouts
+from analysis.encoders.layout import Layout, layouts, stream
 from analysis.encoders.models import Encoder
 from analysis.encoders.tap import ValueReader, tap
 from analysis.texts.examples import Example
 
-GRANULARITIES = ("example", "token", "batch")
+BUDGET = 2048  # padded tokens in one pass
 
 
 def importance(
@@ -27,7 +26,6 @@ def importance(
     gate: Num[np.ndarray, "..."] | None = None,
     batch_size: int = 32,
     max_tokens: int = 128,
-    budget: int = 2048,
     progress: bool = True,
 ) -> xr.DataArray:
     """The mean over examples of |d loss / d gate| (granularity, layer, head) for the labels of the examples.
@@ -35,7 +33,7 @@ def importance(
     The granularity says where the absolute value is taken. `example`: for each example (Michel 2019, equation 2).
     `token`: for each token, then summed over the example (the authors' code, Michel 2019). `batch`: for the sum over
     `batch_size` consecutive examples. The loss is cross entropy in nats, or the squared error of a number. `gate` 0
-    ablates heads while the others are measured; these heads get 0. `budget` is the number of padded tokens in one pass.
+    ablates heads while the others are measured; these heads get 0.
     """
     check_examples(encoder, examples, max_tokens, labelled=True)
     gate = check_gate(encoder, np.ones((encoder.layers, encoder.heads)) if gate is None else gate)
@@ -45,21 +43,19 @@ def importance(
     labels = np.array([example.label for example in examples])
     signed, absolute = np.empty((2, len(examples), encoder.layers, encoder.heads), np.float32)
     longest = [max(sequences, key=len) for sequences in by_example]
-    with tqdm(total=len(examples), desc="importance", unit="example", disable=not progress) as bar:
-        for indices in batches(longest, max(1, budget // width)):
-            batch = [layout for index in indices for layout in by_example[index]]
-            products = gate_gradients(encoder, batch, labels[indices], gate)
-            products = products.unflatten(1, (-1, width)).flatten(2, 3)  # layer, example, token, head
-            signed[indices] = products.sum(2).transpose(0, 1).cpu()
-            absolute[indices] = products.abs().sum(2).transpose(0, 1).cpu()
-            bar.update(len(indices))
+    for indices, _, _ in stream(longest, max(1, BUDGET // width), "importance", progress):
+        batch = [layout for index in indices for layout in by_example[index]]
+        products = gate_gradients(encoder, batch, labels[indices], gate)
+        products = products.unflatten(1, (-1, width)).flatten(2, 3)  # layer, example, token, head
+        signed[indices] = products.sum(2).transpose(0, 1).cpu()
+        absolute[indices] = products.abs().sum(2).transpose(0, 1).cpu()
     by_batch = np.add.reduceat(signed, range(0, len(examples), batch_size))
     parts = {"example": abs(signed), "token": absolute, "batch": abs(by_batch)}
-    values = np.stack([parts[granularity].sum(0) for granularity in GRANULARITIES]) / len(examples)
+    values = np.stack([part.sum(0) for part in parts.values()]) / len(examples)
     about = about_texts(all_sequences) | {"max_tokens": max_tokens, "batch_size": batch_size}
     return xr.DataArray(
         values,
-        [("granularity", [*GRANULARITIES]), ("layer", range(encoder.layers)), ("head", range(encoder.heads))],
+        [("granularity", [*parts]), ("layer", range(encoder.layers)), ("head", range(encoder.heads))],
         name="importance",
         attrs={**encoder.provenance, "precision": "float32", **about},
     )

@@ -86,15 +86,24 @@ def sets(
     """An intervention for each named set of heads (layer, head); it ablates them all, by the share `dose`."""
     if not 0 <= dose <= 1:
         raise InputError(f"dose is {dose}: the share that changes lies between 0 and 1")
-    gates = {name: 1 - dose * (1 - _gate_without(encoder, heads)) for name, heads in named.items()}
-    return [Intervention(name, gate, operator) for name, gate in gates.items()]
+    interventions = []
+    for name, heads in named.items():
+        ablated = np.zeros((encoder.layers, encoder.heads), np.float32)
+        for layer, head in heads:
+            if not (0 <= layer < encoder.layers and 0 <= head < encoder.heads):
+                raise InputError(
+                    f"{encoder.name} has no head {head_name(layer, head)}: it has {encoder.layers} layers of "
+                    f"{encoder.heads} heads, counted from 0"
+                )
+            ablated[layer, head] = 1
+        interventions.append(Intervention(name, 1 - dose * ablated, operator))
+    return interventions
 
 
 def single_heads(encoder: Encoder, operator: str = "zero") -> list[Intervention]:
     """Each head ablated alone, named as "2-8"."""
-    return sets(
-        encoder, {head_name(*head): [head] for head in np.ndindex(encoder.layers, encoder.heads)}, operator
-    )
+    named = {head_name(*head): [head] for head in np.ndindex(encoder.layers, encoder.heads)}
+    return sets(encoder, named, operator)
 
 
 def whole_layers(encoder: Encoder, operator: str = "zero") -> list[Intervention]:
@@ -108,10 +117,8 @@ def whole_layers(encoder: Encoder, operator: str = "zero") -> list[Intervention]
 def all_but_one(encoder: Encoder, operator: str = "zero") -> list[Intervention]:
     """All heads of a layer but one ablated, for every head, named as "only 2-8"."""
     named = {
-        f"only {head_name(layer, remaining)}": [
-            (layer, head) for head in range(encoder.heads) if head != remaining
-        ]
-        for layer, remaining in np.ndindex(encoder.layers, encoder.heads)
+        f"only {head_name(layer, head)}": [(layer, other) for other in range(encoder.heads) if other != head]
+        for layer, head in np.ndindex(encoder.layers, encoder.heads)
     }
     return sets(encoder, named, operator)
 
@@ -120,25 +127,11 @@ def cumulative(
     encoder: Encoder, order: Sequence[Head], counts: Sequence[int], operator: str = "zero"
 ) -> list[Intervention]:
     """For each count, the first `count` heads of an order ablated, named as "36"."""
-    if max(counts, default=0) > len(order) or len({(int(layer), int(head)) for layer, head in order}) < len(
-        order
-    ):
+    if max(counts, default=0) > len(order) or len({*map(tuple, order)}) < len(order):
         raise InputError(
             f"the order has {len(order)} heads: list every head once, and give counts up to their number"
         )
     return sets(encoder, {str(count): order[:count] for count in counts}, operator)
-
-
-def _gate_without(encoder: Encoder, heads: Sequence[Head]) -> Float[np.ndarray, "layer head"]:
-    gate = np.ones((encoder.layers, encoder.heads), np.float32)
-    for layer, head in heads:
-        if not (0 <= layer < encoder.layers and 0 <= head < encoder.heads):
-            raise InputError(
-                f"{encoder.name} has no head {head_name(layer, head)}: it has {encoder.layers} layers of "
-                f"{encoder.heads} heads, counted from 0"
-            )
-        gate[layer, head] = 0
-    return gate
 
 
 def predict(
@@ -176,9 +169,8 @@ def predict(
         tqdm(total=total, desc="interventions", unit="sequence", disable=not progress) as bar,
     ):
         for indices in plan:
-            part = Part(encoder, [sequences[index] for index in indices], cache)
-            part.complete(variants, bar, check=indices is plan[0])
-            logits[:, indices] = np.stack([part.logits[key] for key in variants])
+            batch = [sequences[index] for index in indices]
+            logits[:, indices] = _batch_logits(encoder, batch, variants, cache, bar, indices is plan[0])
     places = {key: place for place, key in enumerate(variants)}
     logits = logits[[places[row.key] for row in rows]]
     if examples[0].choices:
@@ -196,34 +188,38 @@ def predict(
     )
 
 
-class Part:
-    """The logits of one batch under interventions, by their keys; saved in a file if there is a `folder`."""
+def _batch_logits(
+    encoder: Encoder,
+    batch: Sequence[Layout],
+    variants: Mapping[str, Intervention],
+    cache: Path | None,
+    bar: tqdm,
+    check: bool,
+) -> Float[np.ndarray, "variant sequence class"]:
+    """The logits of one batch under variants; runs those that the batch's file in the folder `cache` lacks.
 
-    def __init__(self, encoder: Encoder, batch: Sequence[Layout], folder: Path | None):
-        self.encoder, self.batch = encoder, batch
-        self.path = folder and folder / f"{_digest(encoder)[:24]}-{texts_digest(batch)[:24]}.npz"
-        self.logits: dict[str, Float[np.ndarray, "sequence class"]] = {}
-        if self.path and self.path.exists():
-            # A damaged file is computed again.
-            with suppress(OSError, ValueError, KeyError, EOFError, BadZipFile), np.load(self.path) as file:
-                self.logits = dict(zip(file["keys"].tolist(), file["logits"], strict=True))
-
-    def complete(self, variants: Mapping[str, Intervention], bar: tqdm, check: bool) -> None:
-        """Runs the missing variants; writes the file after each group of variants that start at the same layer."""
-        missing = [variant for key, variant in variants.items() if key not in self.logits]
-        bar.update(len(self.batch) * (len(variants) - len(missing)))
-        record_use(computed=bool(missing))
-        if not missing:
-            return
-        prefix = ordinary_pass(self.encoder, self.batch)
+    The file is written after each group of variants that start at the same layer.
+    """
+    path = cache and cache / f"{_digest(encoder)[:24]}-{texts_digest(batch)[:24]}.npz"
+    logits: dict[str, Float[np.ndarray, "sequence class"]] = {}
+    if path and path.exists():
+        # A damaged file is computed again.
+        with suppress(OSError, ValueError, KeyError, EOFError, BadZipFile), np.load(path) as file:
+            logits = dict(zip(file["keys"].tolist(), file["logits"], strict=True))
+    missing = [variant for key, variant in variants.items() if key not in logits]
+    bar.update(len(batch) * (len(variants) - len(missing)))
+    record_use(computed=bool(missing))
+    if missing:
+        prefix = ordinary_pass(encoder, batch)
         if check:
             prefix.check_first_token()
         for group in _groups(missing):
-            self.logits |= dict(zip((row.key for row in group), _logits(prefix, group), strict=True))
-            if self.path:
-                with replacing(self.path) as temporary:
-                    np.savez(temporary, keys=[*self.logits], logits=np.stack([*self.logits.values()]))
-            bar.update(len(self.batch) * len(group))
+            logits |= dict(zip((row.key for row in group), _logits(prefix, group), strict=True))
+            if path:
+                with replacing(path) as temporary:
+                    np.savez(temporary, keys=[*logits], logits=np.stack([*logits.values()]))
+            bar.update(len(batch) * len(group))
+    return np.stack([logits[key] for key in variants])
 
 
 def _groups(variants: Sequence[Intervention]) -> Iterator[list[Intervention]]:
@@ -241,8 +237,8 @@ def _logits(prefix: Prefix, group: Sequence[Intervention]) -> Float[np.ndarray, 
     gates = torch.from_numpy(np.stack([variant.gate for variant in group]))
     size = max(1, STACKED.get(prefix.encoder.device.type, 1) // prefix.tokens)
     operator = group[0].operator
-    operator = operator.prepared(prefix) if isinstance(operator, Operator) else operator
-    logits = [prefix.resume(group[0].layer, part, operator) for part in gates.split(size)]
+    changes = operator.prepared(prefix) if isinstance(operator, Operator) else OPERATORS[operator]
+    logits = [prefix.resume(group[0].layer, part, changes) for part in gates.split(size)]
     return torch.cat(logits).cpu().numpy()
 
 

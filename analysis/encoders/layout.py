@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Int
 from tokenizers import Encoding
+from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from analysis.errors import InputError
@@ -80,16 +81,6 @@ class Layout:
         ]
 
 
-def check_tokenizer(tokenizer: PreTrainedTokenizerBase, name: str = "") -> None:
-    """Refuses a tokenizer that does not say where in the text a piece stands."""
-    if not tokenizer.is_fast:
-        kind = type(tokenizer).__name__
-        raise InputError(
-            f"{name or kind}: the slow tokenizer {kind} gives no places of pieces in the text: save a fast one "
-            "(tokenizer.json, which PreTrainedTokenizerFast reads)"
-        )
-
-
 def read_ids(tokenizer: PreTrainedTokenizerBase, encoding: Encoding) -> Int[np.ndarray, " token"]:
     """The ids of a sequence; a special token that is spelled out in a text becomes an unknown piece.
 
@@ -125,7 +116,6 @@ def layouts(
     keeps the final [SEP]. Segment ids are those of the tokenizer ("pair"), or all 0 ("zeros", as in the authors' code
     of Clark 2019). Names of special tokens in a text are text.
     """
-    check_tokenizer(tokenizer)
     if segment_ids not in SEGMENT_IDS:
         raise InputError(f"segment_ids is {segment_ids!r}: choose {' or '.join(SEGMENT_IDS)}")
     if not 8 <= max_tokens <= tokenizer.model_max_length:
@@ -138,13 +128,11 @@ def layouts(
     whole = _encode(tokenizer, examples)
     long = [example for example in examples if len(whole[example.id]) > max_tokens]
     encodings = whole | _encode(tokenizer, long, truncation=True, max_length=max_tokens)
-    sequences = []
-    for example in examples:
-        encoding = encodings[example.id]
-        layout = _layout(tokenizer, example, encoding, len(whole[example.id]) - len(encoding))
-        if segment_ids == "zeros":
-            layout = replace(layout, type_ids=np.zeros_like(layout.type_ids))
-        sequences.append(layout)
+    sequences = [
+        _layout(tokenizer, example, encodings[example.id], len(whole[example.id])) for example in examples
+    ]
+    if segment_ids == "zeros":
+        return [replace(layout, type_ids=np.zeros_like(layout.type_ids)) for layout in sequences]
     return sequences
 
 
@@ -162,7 +150,8 @@ def _encode(
     return encodings
 
 
-def _layout(tokenizer: PreTrainedTokenizerBase, example: Example, encoding: Encoding, cut: int) -> Layout:
+def _layout(tokenizer: PreTrainedTokenizerBase, example: Example, encoding: Encoding, pieces: int) -> Layout:
+    """The layout of an example that has `pieces` pieces before truncation."""
     ids, offsets = read_ids(tokenizer, encoding), encoding.offsets
     numbers = [-1 if index is None else index for index in encoding.sequence_ids]
     for index, name in enumerate(("text_a", "text_b")[: len(example.texts)]):
@@ -192,7 +181,7 @@ def _layout(tokenizer: PreTrainedTokenizerBase, example: Example, encoding: Enco
         sep=sep,
         punctuation=np.array([is_punctuation(characters) for characters in spellings]),
         unknown=~special & (ids == tokenizer.unk_token_id),
-        cut=cut,
+        cut=pieces - len(encoding),
     )
 
 
@@ -226,6 +215,20 @@ def batches(sequences: Sequence[Pieces], budget: int = 2048, most: int = 32) -> 
         batch.append(index)
     if batch:
         yield batch
+
+
+def stream(
+    sequences: Sequence[Pieces], budget: int, description: str, progress: bool = True
+) -> Iterator[tuple[list[int], list, bool]]:
+    """Batches as in `batches`, with a bar: their indices, their sequences, and whether to check the attention.
+
+    The first batch and the last are checked, since the shortest sequences may need no padding.
+    """
+    plan = list(batches(sequences, budget))
+    with tqdm(total=len(sequences), desc=description, unit="sequence", disable=not progress) as bar:
+        for number, indices in enumerate(plan):
+            yield indices, [sequences[index] for index in indices], number in (0, len(plan) - 1)
+            bar.update(len(indices))
 
 
 class Pairs(Sequence):

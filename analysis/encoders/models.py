@@ -6,7 +6,7 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -23,12 +23,13 @@ from transformers import (
 )
 
 from analysis.encoders.devices import check_device, check_precision
-from analysis.encoders.layout import Pieces, check_tokenizer
+from analysis.encoders.layout import Pieces
 from analysis.encoders.sources import BUILT_IN, TINY, locate, minilm_folder, read
 from analysis.errors import InputError
 from analysis.texts.tasks import Task, task_named
 
 TINY_SIZES = {"num_hidden_layers": 3, "num_attention_heads": 4, "hidden_size": 48, "intermediate_size": 96}
+TINY_SIZES |= {"vocab_size": 30522}  # that of MiniLM's tokenizer
 
 
 def weights_digest(model: nn.Module, absent: Collection[str] = ()) -> str:
@@ -39,24 +40,6 @@ def weights_digest(model: nn.Module, absent: Collection[str] = ()) -> str:
             weight = value.detach().cpu().contiguous().view(torch.uint8)
             digest.update(name.encode() + weight.numpy().tobytes())
     return digest.hexdigest()
-
-
-def positions_of(model: PreTrainedModel) -> int:
-    """The most tokens that a model reads: its position embeddings without those that it never uses.
-
-    RoBERTa, MPNet and others count positions from the padding index + 1. Encoders of relative positions may have no
-    limit.
-    """
-    table = getattr(getattr(model.base_model, "embeddings", None), "position_embeddings", None)
-    first = getattr(table, "padding_idx", None)
-    most = getattr(model.config, "max_position_embeddings", sys.maxsize)
-    return most - (0 if first is None else first + 1)
-
-
-def check_length(name: str, model: PreTrainedModel, tokens: int) -> None:
-    """Refuses more tokens than the model reads."""
-    if tokens > positions_of(model):
-        raise InputError(f"max_tokens is {tokens}: {name} has {positions_of(model)} positions")
 
 
 @dataclass(frozen=True)
@@ -85,8 +68,15 @@ class Encoder:
 
     @property
     def positions(self) -> int:
-        """The most tokens that the encoder reads."""
-        return positions_of(self.model)
+        """The most tokens that the encoder reads: its position embeddings without those that it never uses.
+
+        RoBERTa, MPNet and others count positions from the padding index + 1. Encoders of relative positions may have no
+        limit.
+        """
+        table = getattr(getattr(self.model.base_model, "embeddings", None), "position_embeddings", None)
+        first = getattr(table, "padding_idx", None)
+        most = getattr(self.model.config, "max_position_embeddings", sys.maxsize)
+        return most - (0 if first is None else first + 1)
 
     @property
     def device(self) -> torch.device:
@@ -109,6 +99,11 @@ class Encoder:
             "device": self.device.type,
         }
 
+    def check_length(self, tokens: int) -> None:
+        """Refuses more tokens than the encoder reads."""
+        if tokens > self.positions:
+            raise InputError(f"max_tokens is {tokens}: {self.name} has {self.positions} positions")
+
     def autocast(self) -> AbstractContextManager:
         """A context in which the model computes at its precision."""
         lower = self.precision != "float32"
@@ -116,7 +111,7 @@ class Encoder:
 
     def inputs(self, batch: Sequence[Pieces]) -> dict[str, Tensor]:
         """One padded batch as the model's arguments, on its device."""
-        check_length(self.name, self.model, max(map(len, batch)))
+        self.check_length(max(map(len, batch)))
         padding = {"input_ids": self.tokenizer.pad_token_id, "token_type_ids": 0, "attention_mask": 0}
         columns = {
             "input_ids": [torch.from_numpy(layout.input_ids) for layout in batch],
@@ -153,17 +148,20 @@ def load_encoder(
     only. `bfloat16` runs the linear layers in bfloat16 and keeps softmax and scores in float32.
     """
     check_precision(precision)
-    absent: list[str] = []
-    if task is not None:
-        model = _with_trained_head(name, task_named(task))
-    elif name == TINY:
-        model = build_tiny(AutoModel)
-    else:
+    if task is None:
         model, absent = _loaded(AutoModel, name)
-    for key in absent:
-        if not key.startswith("pooler."):
+        for key in absent:
+            if not key.startswith("pooler."):
+                raise InputError(
+                    f"{name} lacks the weights of {key}: give a complete checkpoint of a BERT-like encoder"
+                )
+    else:
+        task = task_named(task)
+        model, absent = _loaded(AutoModelForSequenceClassification, name, num_labels=task.outputs)
+        if absent or name == TINY:
             raise InputError(
-                f"{name} lacks the weights of {key}: give a complete checkpoint of a BERT-like encoder"
+                f"{name} has no trained classification head ({absent[0] if absent else 'its weights are random'}): "
+                f"fine-tune it on {task.name} first (00_finetune) or name a checkpoint that was"
             )
     check_device(device)
     return Encoder(_label(name), model.eval().to(device), load_tokenizer(name), precision, frozenset(absent))
@@ -171,6 +169,8 @@ def load_encoder(
 
 def _loaded(auto_class: type, name: str | Path, **options: int) -> tuple[PreTrainedModel, list[str]]:
     """A model, and the names of the weights that its files lack."""
+    if name == TINY:
+        return build_tiny(auto_class, **options), []
     options |= {"ignore_mismatched_sizes": True, "output_loading_info": True}
     model, info = read(auto_class, name, locate(name), **options)
     for key, stored, needed in sorted(info["mismatched_keys"]):
@@ -179,18 +179,6 @@ def _loaded(auto_class: type, name: str | Path, **options: int) -> tuple[PreTrai
             "does not fit its config.json, or the head is that of another task"
         )
     return model, sorted(info["missing_keys"])
-
-
-def _with_trained_head(name: str | Path, task: Task) -> PreTrainedModel:
-    missing = ["its weights are random"]
-    if name != TINY:
-        model, missing = _loaded(AutoModelForSequenceClassification, name, num_labels=task.outputs)
-    if missing:
-        raise InputError(
-            f"{name} has no trained classification head ({missing[0]}): fine-tune it on {task.name} first "
-            "(00_finetune) or name a checkpoint that was"
-        )
-    return model
 
 
 def _label(name: str | Path) -> str:
@@ -225,8 +213,6 @@ def random_encoder(
 
 def load_classifier(name: str | Path, labels: int) -> PreTrainedModel:
     """The encoder with a classification head, for training; the head is random if the source has none."""
-    if name == TINY:
-        return build_tiny(AutoModelForSequenceClassification, num_labels=labels)
     return _loaded(AutoModelForSequenceClassification, name, num_labels=labels)[0]
 
 
@@ -252,7 +238,11 @@ def load_tokenizer(name: str | Path) -> PreTrainedTokenizerBase:
     It reads the names of special tokens in a text as text.
     """
     tokenizer = read(AutoTokenizer, name, minilm_folder() if name == TINY else locate(name))
-    check_tokenizer(tokenizer, str(name))
+    if not tokenizer.is_fast:
+        raise InputError(
+            f"{name}: the slow tokenizer {type(tokenizer).__name__} gives no places of pieces in the text: save a fast "
+            "one (tokenizer.json, which PreTrainedTokenizerFast reads)"
+        )
     # If the folder has none, transformers makes one that knows only special tokens.
     if tokenizer.vocab_size <= len(tokenizer.all_special_tokens):
         raise InputError(f"{name} holds no tokenizer: save the encoder's tokenizer there too")
@@ -262,13 +252,7 @@ def load_tokenizer(name: str | Path) -> PreTrainedTokenizerBase:
 
 def build_tiny(auto_class: type, **options: int) -> PreTrainedModel:
     """A small BERT with random weights whose attention is far from uniform, always the same."""
-    config = BertConfig(vocab_size=_tiny_vocabulary(), initializer_range=0.2, **TINY_SIZES, **options)
+    config = BertConfig(initializer_range=0.2, **TINY_SIZES, **options)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return auto_class.from_config(config)
-
-
-@cache
-def _tiny_vocabulary() -> int:
-    """The number of word pieces of `tiny`; reading the tokenizer takes longer than making the model."""
-    return len(load_tokenizer("tiny"))

@@ -1,7 +1,7 @@
 """Forward passes under interventions start at the first layer that changes; the layers below run only once."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from analysis.errors import InputError
 
 Gates = Float[Tensor, "sequence layer head"]
 Changes = Callable[[Gates], dict[str, Any]]
+Call = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]  # a module and the arguments, positional and by name
 
 # Arguments of `tap` for each operator: gate 1 leaves a head as it is, gate 0 ablates it, others lie between.
 OPERATORS: Mapping[str, Changes] = {
@@ -44,19 +45,22 @@ class Prefix:
         return self.hidden[0].shape[0] * self.hidden[0].shape[1]
 
     def resume(
-        self, layer: int, gates: Float[Tensor, "variant layer head"], operator: str | Changes = "zero"
+        self, layer: int, gates: Float[Tensor, "variant layer head"], changes: Changes
     ) -> Float[Tensor, "variant sequence class"]:
         """The logits of passes under gates that change nothing before `layer`; the variants run as one batch.
 
-        `operator` names one of OPERATORS, or is a function like theirs. In the last layer only the first token is a
-        query, because the classification head reads no other token (see `check_first_token`).
+        In the last layer only the first token is a query, because the classification head reads no other token (see
+        `check_first_token`).
         """
         count, sequences = len(gates), len(self.logits)
         hidden = _repeated(self.hidden[layer], count)
         mask = None if self.mask is None else _repeated(self.mask, count)
-        operator = OPERATORS[operator] if isinstance(operator, str) else operator
-        changes = operator(gates.to(hidden.device).repeat_interleave(sequences, dim=0))
-        with tap(self.encoder.model, **changes) as tapped, torch.no_grad(), self.encoder.autocast():
+        repeated_gates = gates.to(hidden.device).repeat_interleave(sequences, dim=0)
+        with (
+            tap(self.encoder.model, **changes(repeated_gates)) as tapped,
+            torch.no_grad(),
+            self.encoder.autocast(),
+        ):
             tapped.resume(layer)
             for module in self.layers[layer:-1]:
                 hidden = module(hidden, mask)
@@ -84,7 +88,9 @@ class Prefix:
         """Refuses a classification head that reads more than the first token of the last layer, and NaN."""
         ones = torch.ones(1, self.encoder.layers, self.encoder.heads)
         # With gate 1 this operator changes nothing, however many heads a pruned encoder has left.
-        error = (self.resume(self.encoder.layers - 1, ones, "uniform")[0] - self.logits).abs().max()
+        error = (
+            (self.resume(self.encoder.layers - 1, ones, OPERATORS["uniform"])[0] - self.logits).abs().max()
+        )
         if not error <= (1e-4 if self.encoder.precision == "float32" else 5e-2):
             raise InputError(
                 f"{self.encoder.name}: its logits are NaN, or its classification head reads more than the first token: "
@@ -95,17 +101,24 @@ class Prefix:
 def ordinary_pass(encoder: Encoder, batch: Sequence[Pieces]) -> Prefix:
     """Runs a padded batch without interventions, and keeps the input of each layer."""
     owner, layers = body(encoder)
-    inputs, arguments = encoder.inputs(batch), []
-    with ExitStack() as hooks, tap(encoder.model), torch.no_grad(), encoder.autocast():
-        for layer in layers:
-            hooks.enter_context(
-                layer.register_forward_pre_hook(lambda _, positional: arguments.append(positional[:2]))
-            )
+    inputs = encoder.inputs(batch)
+    with recorded_calls(layers) as calls, tap(encoder.model), torch.no_grad(), encoder.autocast():
         logits = encoder.model(**inputs).logits.float()
-    hidden, masks = zip(*arguments, strict=True)
+    hidden, masks = zip(*(arguments[:2] for _, arguments, _ in calls), strict=True)
     mask = None if masks[0] is None else masks[0].expand(len(batch), -1, -1, -1)
     first = {name: column[:, :1] for name, column in inputs.items()}
     return Prefix(encoder, batch, owner, layers, first, hidden, mask, logits)
+
+
+@contextmanager
+def recorded_calls(modules: Sequence[nn.Module]) -> Iterator[list[Call]]:
+    """Within the context, every call of the modules is added to the list, in calling order."""
+    calls: list[Call] = []
+    with ExitStack() as hooks:
+        for module in modules:
+            hook = module.register_forward_pre_hook(lambda *call: calls.append(call), with_kwargs=True)
+            hooks.enter_context(hook)
+        yield calls
 
 
 def body(encoder: Encoder) -> tuple[nn.Module, Sequence[nn.Module]]:

@@ -10,7 +10,6 @@ import torch
 import xarray as xr
 from jaxtyping import Bool, Float
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from analysis.encoders.interventions import Head, predict, sets
 from analysis.encoders.layout import Layout, across, same_pieces
@@ -51,24 +50,14 @@ def own_text(layout: Layout) -> Pairs:
     return (layout.text == layout.text[:, None]) & words & words[:, None] & ~np.eye(len(layout), dtype=bool)
 
 
-def cls(layout: Layout) -> Pairs:
-    """The [CLS] token."""
-    return np.broadcast_to(layout.cls, (len(layout), len(layout)))
-
-
-def sep(layout: Layout) -> Pairs:
-    """Every [SEP] token."""
-    return np.broadcast_to(layout.sep, (len(layout), len(layout)))
-
-
 NOWHERE = "nowhere"  # the attention is removed, and the rest of the row divided by its sum
 TARGETS: dict[str, Callable[[Layout], Pairs]] = {
     "other text": other_text,
     "unmatched other text": unmatched_other_text,
     "one other word": one_other_word,
     "own text": own_text,
-    "cls": cls,
-    "sep": sep,
+    "cls": lambda layout: np.broadcast_to(layout.cls, (len(layout), len(layout))),
+    "sep": lambda layout: np.broadcast_to(layout.sep, (len(layout), len(layout))),
 }
 ROWS: dict[str, Callable[[Layout], Bool[np.ndarray, " token"]]] = {
     "matched": lambda layout: matching_pairs(layout).any(axis=1),
@@ -88,8 +77,9 @@ MOVED: dict[str, Callable[[Layout], Pairs]] = {
 class Redirection:
     """An operator of interventions: in `rows`, the attention on `moved` goes to `to`, evenly over the pieces there.
 
-    `rows`, `moved` and `to` are names in ROWS, MOVED and TARGETS; `to` may be "nowhere". `text` 0 or 1 leaves out the
-    rows of the other text. Rows still sum to 1; a row whose target is empty keeps its attention.
+    `rows`, `moved` and `to` are names in ROWS, MOVED and TARGETS; `to` may be "nowhere". A row is "matched" if an equal
+    piece stands in the other text. `text` 0 or 1 leaves out the rows of the other text. Rows still sum to 1; a row
+    whose target is empty keeps its attention.
     """
 
     rows: str = "unmatched"
@@ -163,11 +153,9 @@ def redirect(
 ) -> xr.DataArray:
     """Logits (heads, sequence, class) when each named set of heads has its attention redirected.
 
-    For every query piece in `rows` ("matched": an equal piece stands in the other text; "unmatched"), the share `dose`
-    of its attention is spread evenly over the pieces of `to` (see TARGETS; "nowhere" removes it). With `only_matching`,
-    only the attention on matching pieces moves; `text` 0 or 1 takes the rows of one text alone. Rows still sum to 1;
-    special tokens, punctuation, rows whose target is empty and all other heads keep their attention. The first entry,
-    "none", is the unchanged encoder. `cache` is a folder for finished parts, as in `predict`. Source: this study.
+    `dose` is the share of the attention that moves, `only_matching` moves that on matching pieces alone, and the other
+    choices are those of `Redirection`. The first entry, "none", is the unchanged encoder; `cache` as in `predict`.
+    Source: this study.
     """
     operator = Redirection(rows, to, "matching pieces" if only_matching else "all attention", text)
     for name, members in heads.items():
@@ -213,19 +201,18 @@ class ExchangedTypes:
 
 
 @contextmanager
-def blocked_across(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, heads: Sequence[Head]
-) -> Iterator[None]:
+def blocked_across(encoder: Encoder, heads: Sequence[Head]) -> Iterator[None]:
     """Within the context, also in training, these heads attend to no piece of the other text; rows sum to 1.
 
     Token types say which text a piece belongs to, so an encoder with one token type is refused.
     """
+    model, tokenizer = encoder.model, encoder.tokenizer
     if getattr(model.config, "type_vocab_size", 0) < 2:
         raise InputError(
             f"{model.config.model_type} has one token type: attention across texts cannot be blocked"
         )
-    edited = torch.zeros(model.config.num_hidden_layers, model.config.num_attention_heads, dtype=torch.bool)
-    edited[tuple(zip(*heads, strict=True))] = True
+    [intervention] = sets(encoder, {"blocked": heads})
+    edited = torch.from_numpy(intervention.gate == 0)
     special = torch.tensor([tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id])
     other: list[Tensor] = []
 

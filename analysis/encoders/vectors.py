@@ -22,7 +22,6 @@ class WordVectors(NamedTuple):
 
     values: Float32[np.ndarray, "word dimension"]
     label: str
-    unknown: int
 
 
 def word_vectors(
@@ -42,7 +41,7 @@ def word_vectors(
     components = PCA(size, svd_solver="full").fit_transform(means)
     components /= np.sqrt((components**2).mean()) or 1
     label = f"{size} principal components of the word embeddings of {encoder.name}"
-    return WordVectors(components.astype(np.float32)[places], label, 0)
+    return WordVectors(components.astype(np.float32)[places], label)
 
 
 def _static(encoder: Encoder, vocabulary: list[str]) -> Float32[np.ndarray, "word dimension"]:
@@ -77,4 +76,4 @@ def _glove(forms: Sequence[str], glove: str | Path) -> WordVectors:
         ) from error
     if not known:
         raise InputError(f"{path} has none of the words: give GloVe vectors in text form")
-    return WordVectors(table, path.stem, sum(word not in known for word in words))
+    return WordVectors(table, path.stem)

@@ -60,7 +60,7 @@ def pack(
 def packed_attention(attention: Float[np.ndarray, "layer head token token"]) -> str:
     """Base64 of the compressed weights of every head, heads of layer 0 first.
 
-    A weight is kept as 255 times its square root, so that small weights keep their ratios.
+    A weight is kept as STEPS times its square root, so that small weights keep their ratios.
     """
     steps = np.round(STEPS * np.sqrt(np.clip(attention, 0, 1))).astype(np.uint8)
     return b64encode(zlib.compress(steps.tobytes(), 9)).decode()

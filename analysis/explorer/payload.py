@@ -9,9 +9,9 @@ import pandas as pd
 from analysis.errors import InputError
 from analysis.statistics.controls import share_of_control
 from analysis.statistics.roles import HEAD, LABELS
+from analysis.statistics.significance import TESTED
 
-NUMBERS = {"mean": "mean", "low": "low", "high": "high"}
-TESTED = "tested"
+NUMBERS = ("mean", "low", "high")
 YES, NO, NOT_APPLICABLE, ABSENT = "1", "0", "?", "-"
 
 Shape = tuple[int, int]
@@ -52,9 +52,7 @@ def _entry(rows: pd.DataFrame, shape: Shape) -> dict[str, Any]:
     present = table.index.isin(by_head.index)
     sizes = table["n"].fillna(0).astype(int).tolist()
     entry = {"n": sizes[0] if len({*sizes}) == 1 else sizes}
-    entry |= {
-        name: digits(table[column].astype(float)) for column, name in NUMBERS.items() if column in table
-    }
+    entry |= {name: digits(table[name].astype(float)) for name in NUMBERS if name in table}
     if "control_mean" in table:
         entry["share"] = digits(share_of_control(table["control_mean"], table["mean"]))
     entry |= {name: _codes(table[column], present) for column, name in LABELS.items() if column in table}
@@ -72,13 +70,12 @@ def _codes(label: pd.Series, present: np.ndarray) -> str:
 
 def values_of(values: Mapping[str, pd.DataFrame], shape: Shape) -> dict[str, dict[str, list[float | None]]]:
     """The medians of `value` over the rows of each head, by name and task; the task is "" in a table without tasks."""
-    by_name = {}
+    by_name: dict[str, dict] = {name: {} for name in values}
     for name, table in values.items():
         tasks = table["task"] if "task" in table else pd.Series("", table.index)
-        medians = {
-            task: rows.groupby(HEAD)["value"].median() for task, rows in table.groupby(tasks, sort=False)
-        }
-        by_name[name] = {task: digits(median.reindex(_heads(shape))) for task, median in medians.items()}
+        for task, rows in table.groupby(tasks, sort=False):
+            medians = rows.groupby(HEAD)["value"].median().reindex(_heads(shape))
+            by_name[name][task] = digits(medians)
     return by_name
 
 

@@ -22,6 +22,7 @@ from analysis.statistics.roles import LABELS, ROLES
 from analysis.texts.examples import Example, Relation
 
 FOLDER = Path(__file__).parent
+HEIGHT = 760  # pixels of the view in a notebook
 SCRIPTS = ("data", "view", "colours", "modes", "heads", "card", "attention", "drawing", "save", "start")
 PLACE = re.compile(r"\{\{(\w+)\}\}")
 ID = "own text"  # of the example in a notebook cell
@@ -33,7 +34,6 @@ class HeadView:
 
     page: str = field(repr=False)
     summary: str
-    height: int = 760  # pixels of the view in a notebook
 
     def save(self, path: str | Path) -> Path:
         """Writes the whole page or nothing; it opens from disk without a network. Returns the path."""
@@ -50,7 +50,7 @@ class HeadView:
             f'<p class="{name}">{html.escape(self.summary)}: run this cell, or trust the notebook, to see the heads.'
             f"</p><style>.{name} {{ display: none; }}</style>"
             f'<iframe sandbox="allow-scripts allow-downloads" title="{html.escape(self.summary)}" '
-            f'style="width: 100%; height: {self.height}px; border: 0" srcdoc="{html.escape(self.page)}"></iframe>'
+            f'style="width: 100%; height: {HEIGHT}px; border: 0" srcdoc="{html.escape(self.page)}"></iframe>'
         )
 
 
@@ -63,7 +63,6 @@ def explorer(
     alpha: float = 0.05,
     title: str = "",
     provenance: str = "",
-    height: int = 760,
 ) -> HeadView:
     """The page of role tables (as `Results.role_tables` gives them) and packed sentences (see `pack`).
 
@@ -94,7 +93,7 @@ def explorer(
         "sentences": [{key: s[key] for key in s.keys() - {"layers", "heads"}} for s in sentences],
     }
     summary = f"Head explorer, {layers} layers x {heads} heads, sentences: {len(sentences)}"
-    return HeadView(render_page(content), summary, height)
+    return HeadView(render_page(content), summary)
 
 
 def render_page(content: Mapping[str, Any]) -> str:
@@ -116,7 +115,6 @@ def head_view(
     roles: Sequence[str] = ("local", "delimiter", "block"),
     table: pd.DataFrame | None = None,
     max_tokens: int = 128,
-    height: int = 760,
 ) -> HeadView:
     """The attention of every head of an encoder on one or two texts, shown if it is the last value of a notebook cell.
 
@@ -128,7 +126,7 @@ def head_view(
     state = states[0] if len(states) == 1 else encoder.name
     by_text = {ID: tuple(relations or ())}
     packed = pack(encoder, [Example(ID, text_a, text_b)], by_text, roles, state, max_tokens=max_tokens)
-    return explorer(table, packed, provenance=encoder.name, height=height)
+    return explorer(table, packed, provenance=encoder.name)
 
 
 def about(role: str) -> str:

@@ -19,6 +19,7 @@ from analysis.figures.theme import as_written, in_order, rows_of_axes
 
 FONT_SIZE = 8.0  # points
 PADDING, GAP = 3.0, 4.0  # points: inside a box, between boxes
+BOX, OUTLINE = "round,pad=0,rounding_size=0.1", {"edgecolor": "0.6", "linewidth": 0.6}
 NAME_SIZE = 7.0  # points: of the names that lines of attention join, where they fit
 LEAST_SIZE = 6.0  # points: of names that do not fit, which may then leave their axes
 FAINT = 0.45  # the opacity of lines beside highlighted ones, as a share of their own
@@ -30,7 +31,8 @@ def sieve_diagram(
 ) -> None:
     """One sequence as boxes, with arrows from token `query` to the tokens in its row of the sieve.
 
-    The opacity of an arrow is its weight relative to the largest of the row. Source: Pande 2021, sieves.
+    The tint of a box and the opacity of an arrow are weights relative to the largest of the row; the box of token
+    `query` has a thick outline. Source: Pande 2021, sieves.
     """
     widths = np.maximum(_text_widths(tokens, FONT_SIZE), FONT_SIZE / 2) + 2 * PADDING
     right = np.cumsum(widths + GAP) - GAP
@@ -38,9 +40,12 @@ def sieve_diagram(
     room = 0.9 * _axes_width(axes)  # the role's name takes the rest
     size, shade = min(1.0, room / right[-1]) * FONT_SIZE, ink(role)
     weights = sieve[query] / (sieve[query].max() or 1.0)
-    for position, token in enumerate(tokens):
-        box = left[position], widths[position]
-        _draw_token(axes, token, box, weights[position], position == query, shade, size)
+    for position, (token, weight) in enumerate(zip(tokens, weights, strict=True)):
+        tint = (shade, 0.10 + 0.30 * weight) if weight > 0 else "white"
+        look = {"edgecolor": "black", "linewidth": 1.6} if position == query else OUTLINE
+        start, width = left[position], widths[position]
+        axes.add_patch(FancyBboxPatch((start, -0.42), width, 0.46, boxstyle=BOX, facecolor=tint, **look))
+        axes.text(start + width / 2, -0.19, token, ha="center", va="center_baseline", fontsize=size)
     for target in np.flatnonzero(weights):
         _draw_arrow(axes, (left + right) / 2, query, target, 0.25 + 0.75 * weights[target], shade)
     axes.set(xlim=(-2, right[-1] + 2), ylim=(-0.48, 1.3), xticks=[], yticks=[])
@@ -64,33 +69,24 @@ def sieve_diagrams(
 
 
 @as_written
-def attention_map(
-    axes: Axes, attention: Float[np.ndarray, "token token"], tokens: list[str], title: str = ""
-) -> None:
-    """Heat map of one head's attention: a row per current token, dark = much attention, with its colour bar.
-
-    Labels are thinned out when the tokens are too many to be read.
-    """
-    image = axes.imshow(attention, cmap="mako_r", vmin=0, interpolation="nearest", aspect="equal")
-    axes.figure.colorbar(image, ax=axes, label="attention (a row sums to 1)", shrink=0.8, pad=0.02)
-    room = 72 * min(axes.get_window_extent().size) / axes.figure.dpi / len(tokens)  # points per token
-    step = math.ceil(5.0 / room)
-    labelled = range(0, len(tokens), step)
-    size = float(np.clip(0.85 * room * step, 4.0, FONT_SIZE))
-    text = {"labels": tokens[::step], "fontsize": size, "parse_math": False}
-    axes.set_xticks(labelled, rotation=90, **text)
-    axes.set_yticks(labelled, **text)
-    axes.tick_params(length=0, pad=2)
-    axes.set(xlabel="attended token", ylabel="current token")
-    axes.set_title(title, parse_math=False)
-
-
-@as_written
 def attention_maps(maps: dict[str, tuple[Float[np.ndarray, "token token"], list[str]]]) -> Figure:
-    """One attention map per title, two in a row, each with its own colour scale. Source: Pande 2021."""
+    """Heat maps of heads, two in a row: a row per current token, dark = much attention, each with its colour bar.
+
+    Labels are thinned out when the tokens are too many to be read. Source: Pande 2021.
+    """
     figure, grid = rows_of_axes(len(maps), 2, 3.1)
     for axes, (title, (attention, tokens)) in zip(grid, maps.items(), strict=True):
-        attention_map(axes, attention, tokens, title)
+        image = axes.imshow(attention, cmap="mako_r", vmin=0, interpolation="nearest", aspect="equal")
+        figure.colorbar(image, ax=axes, label="attention (a row sums to 1)", shrink=0.8, pad=0.02)
+        room = 72 * min(axes.get_window_extent().size) / figure.dpi / len(tokens)  # points per token
+        step = math.ceil(5.0 / room)
+        size = float(np.clip(0.85 * room * step, 4.0, FONT_SIZE))
+        text = {"labels": tokens[::step], "fontsize": size, "parse_math": False}
+        axes.set_xticks(range(0, len(tokens), step), rotation=90, **text)
+        axes.set_yticks(range(0, len(tokens), step), **text)
+        axes.tick_params(length=0, pad=2)
+        axes.set(xlabel="attended token", ylabel="current token")
+        axes.set_title(title, parse_math=False)
     return figure
 
 
@@ -148,17 +144,6 @@ def _text_widths(texts: Sequence[str], size: float) -> list[float]:
     """The width of each text at a font size (points)."""
     font = FontProperties(size=size)
     return [text_to_path.get_text_width_height_descent(text, font, ismath=False)[0] for text in texts]
-
-
-def _draw_token(
-    axes: Axes, token: str, box: tuple[float, float], weight: float, current: bool, shade: tuple, size: float
-) -> None:
-    """The box of one token: tinted when it lies in the sieve, thickly outlined when it is current."""
-    tint = (shade, 0.10 + 0.30 * weight) if weight > 0 else "white"
-    outline = {"edgecolor": "black", "linewidth": 1.6} if current else {"edgecolor": "0.6", "linewidth": 0.6}
-    shape = "round,pad=0,rounding_size=0.1"
-    axes.add_patch(FancyBboxPatch((box[0], -0.42), box[1], 0.46, boxstyle=shape, facecolor=tint, **outline))
-    axes.text(box[0] + box[1] / 2, -0.19, token, ha="center", va="center_baseline", fontsize=size)
 
 
 def _draw_arrow(

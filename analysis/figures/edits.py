@@ -8,18 +8,10 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from analysis.figures import theme
 from analysis.figures.colours import BLUE, VERMILION
 from analysis.figures.diagrams import attention_lines
-from analysis.figures.theme import (
-    DOUBLE,
-    HEAD,
-    LAYER,
-    canvas,
-    empty,
-    layer_head_mesh,
-    panels,
-    rows_of_axes,
-)
+from analysis.figures.theme import DOUBLE, HEAD, LAYER
 
 MATCHING, TO_OWN, OTHERS = (
     {"color": colour, "linestyle": dash} for colour, dash in ((VERMILION, "-"), (BLUE, "--"), ("0.8", "-"))
@@ -35,10 +27,10 @@ def lines_beside_grid(
     label: str,
 ) -> Figure:
     """The attention of one head as lines between tokens, and a number of every head beside it."""
-    figure, (left, right) = rows_of_axes(2, 2, max(2.4, 0.14 * len(tokens)))
+    figure, (left, right) = theme.rows_of_axes(2, 2, max(2.4, 0.14 * len(tokens)))
     attention_lines(left, weights, tokens, np.flatnonzero(weights.any(axis=1)).tolist())
     left.set_title(title)
-    mesh = layer_head_mesh(right, grid, cmap="mako_r", vmin=0)
+    mesh = theme.layer_head_mesh(right, grid, cmap="mako_r", vmin=0)
     figure.colorbar(mesh, ax=right, label=label)
     right.set(xlabel=HEAD, ylabel=LAYER)
     return figure
@@ -50,10 +42,10 @@ def marks_by_edit(table: pd.DataFrame, value: str, label: str) -> Figure:
     Runs of a task have one colour, and stand below one another.
     """
     if table.empty:
-        return empty("no edit was made")
+        return theme.empty("no edit was made")
     order, tasks = [*table["edit"].unique()], [*table["task"].unique()]
     runs = table.groupby(["task", "seed"], sort=False)
-    axes = canvas(DOUBLE, 0.38 * len(order) + 1)
+    axes = theme.canvas(DOUBLE, 0.38 * len(order) + 1)
     for number, ((task, seed), rows) in enumerate(runs):
         place, first = tasks.index(task), seed == table.loc[table["task"] == task, "seed"].iloc[0]
         ends = [rows[value] - rows[f"{value}_low"], rows[f"{value}_high"] - rows[value]]
@@ -77,8 +69,8 @@ def dial_panels(table: pd.DataFrame, natural: str, own_text: str) -> Figure:
     """
     tasks = [*table.loc[table["edit"].eq(natural), "task"].unique()]
     if not tasks:
-        return empty("no head matches")
-    figure, grid = panels(
+        return theme.empty("no head matches")
+    figure, grid = theme.panels(
         len(tasks), 3, 2.0, "dose: share of attention moved", 'pairs called "match" (proportion)'
     )
     for axes, task in zip(grid, tasks, strict=True):
@@ -115,7 +107,7 @@ def rank_panels(effects: pd.DataFrame, tasks: Sequence[str]) -> Figure:
 
     `effects` as `effect_table` gives it, with task, layer and head, for one run of each task.
     """
-    figure, grid = panels(len(tasks), 4, 1.7, "rank by fall in AUC", "rank by rise of the loss")
+    figure, grid = theme.panels(len(tasks), 4, 1.7, "rank by fall in AUC", "rank by rise of the loss")
     reach = max(float(effects["shift"].abs().max()), 1e-6)
     for axes, task in zip(grid, tasks, strict=True):
         rows = effects[effects["task"] == task].pivot(

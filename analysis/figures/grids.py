@@ -13,20 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
+from analysis.figures import theme
 from analysis.figures.colours import MISSING, VERMILION, colour, ink, marker
-from analysis.figures.theme import (
-    DOUBLE,
-    HEAD,
-    LAYER,
-    STATE_NAMES,
-    as_written,
-    canvas,
-    even_columns,
-    in_order,
-    integer_ticks,
-    layer_head_mesh,
-    rows_of_axes,
-)
+from analysis.figures.theme import DOUBLE, HEAD, LAYER, STATE_NAMES, as_written
 from analysis.roles import families
 
 LAYER_UPWARDS = "layer (0-based, layer 0 at the bottom)"
@@ -47,13 +36,13 @@ def head_grids(
     the scale. Missing cells are grey.
     """
     layers, heads = np.max([grid.shape for grid in values.values()], axis=0)
-    columns = even_columns(len(values), columns)
+    columns = theme.even_columns(len(values), columns)
     height = 0.2 + float(np.clip(DOUBLE / columns / heads * layers, 0.9, 3.4))  # cells are about square
     cell = 72 * min(0.8 * DOUBLE / columns / heads, (height - 0.2) / layers)  # the shorter side (points)
     share = len({grid.shape for grid in values.values()}) == 1
-    figure, panels = rows_of_axes(len(values), columns, height, 0.4, sharex=share, sharey=share)
+    figure, panels = theme.rows_of_axes(len(values), columns, height, 0.4, sharex=share, sharey=share)
     for axes, (title, grid) in zip(panels, values.items(), strict=True):
-        mesh = layer_head_mesh(axes, grid, **colours)
+        mesh = theme.layer_head_mesh(axes, grid, **colours)
         if marked is not None:
             rows, places = np.nonzero(marked[title])
             shades = mesh.to_rgba(grid[rows, places])[:, :3] @ [0.3, 0.6, 0.1]
@@ -72,13 +61,9 @@ def head_grids(
 
 def _beyond(values: Float[np.ndarray, " cell"], scale: Normalize) -> str:
     """The ends of a colour scale beyond which values lie, as `colorbar` names them."""
-    low, high = (
-        np.nanmin(values, initial=scale.vmin) < scale.vmin,
-        np.nanmax(values, initial=scale.vmax) > scale.vmax,
-    )
-    return {(True, True): "both", (True, False): "min", (False, True): "max"}.get(
-        (bool(low), bool(high)), "neither"
-    )
+    below = bool(np.nanmin(values, initial=scale.vmin) < scale.vmin)
+    above = bool(np.nanmax(values, initial=scale.vmax) > scale.vmax)
+    return ("neither", "min", "max", "both")[below + 2 * above]
 
 
 @as_written
@@ -91,7 +76,7 @@ def role_layer_maps(table: pd.DataFrame, value: str, label: str, row: str) -> Fi
     numbers = pd.to_numeric(table[value]).astype(float)
     titles = table["task"].astype(str) + ", " + table[row].astype(str).replace(STATE_NAMES)
     panels = [title for name in table[row].unique() for title in titles[table[row] == name].unique()]
-    roles, most = in_order(table["role"]), max(1.0, numbers.max())
+    roles, most = theme.in_order(table["role"]), max(1.0, numbers.max())
     columns = min(4 if table["layer"].nunique() <= 8 else 2, len(panels))  # numbers stay readable
     height = 0.15 * len(roles) + 0.5
     grid = sns.FacetGrid(
@@ -139,9 +124,11 @@ def head_summary(
     what the `framed` heads are. A head is syntactic if it has the role or one of its relations.
     """
     layers, heads = effect.shape
-    axes = canvas(DOUBLE, 0.42 * layers + 1.3)
+    axes = theme.canvas(DOUBLE, 0.42 * layers + 1.3)
     top = np.nanmax(effect, initial=1e-6)
-    mesh = layer_head_mesh(axes, effect, cmap="Greys", vmin=0, vmax=2 * top)  # pale, so that marks stand out
+    mesh = theme.layer_head_mesh(
+        axes, effect, cmap="Greys", vmin=0, vmax=2 * top
+    )  # pale, so that marks stand out
     axes.figure.colorbar(mesh, ax=axes, label=label, format="{x:g}").ax.set_ylim(0, top)
     for role, (across, upwards) in PLACES.items():
         rows = table[table["role"].isin(families()[role]) & table["assigned"].eq(True)]
@@ -154,7 +141,7 @@ def head_summary(
     for layer, head in np.argwhere(framed):
         axes.add_patch(Rectangle((head - 0.46, layer - 0.46), 0.92, 0.92, fill=False, ec=VERMILION, lw=1.8))
     axes.set(xlabel=HEAD, ylabel=LAYER_UPWARDS, xlim=(-0.5, heads - 0.5), ylim=(-0.5, layers - 0.5))
-    integer_ticks(axes, bins=12)
+    theme.integer_ticks(axes, bins=12)
     key = [Line2D([], [], label=role, **_look(role)) for role in PLACES]
     look = {"color": "0.3", "linestyle": "", "marker": "o", "markerfacecoloralt": "white"}
     key += [Line2D([], [], fillstyle=fill, label=name, **look) for fill, name in FILLS.values()]

@@ -6,6 +6,8 @@ import math
 import matplotlib.pyplot as plt
 import pandas as pd
 import seaborn as sns
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from analysis.figures.colours import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILION, WINE
 from analysis.figures.theme import DOUBLE, as_written, even_columns
@@ -17,6 +19,13 @@ LOOKS = [
     {"color": colour, "linestyle": dash, "marker": mark}
     for colour, dash, mark in zip(COLOURS, DASHES, "os^DvPX", strict=True)
 ]
+
+# How the measures in the log of fine-tuning are named above their panels, with the units.
+MEASURES = {
+    "training loss": "training loss (nats, or squared error)",
+    "accuracy": "dev accuracy (proportion)",
+    "f1": "dev F1",
+}
 
 
 @as_written
@@ -69,6 +78,21 @@ def name_series(grid: sns.FacetGrid, title: str | None = None) -> None:
     for earlier in [*grid.figure.legends]:
         earlier.remove()
     handles, names = grid.axes.flat[0].get_legend_handles_labels()
-    width = sum(len(name) + 8 for name in names)  # in characters, with the line and the gap
-    columns = math.ceil(len(names) / math.ceil(width / 110))
+    rows = math.ceil(sum(len(name) + 8 for name in names) / 110)  # characters, with line and gap
+    columns = math.ceil(len(names) / rows)
     grid.figure.legend(handles, names, title=title, ncols=columns, loc="outside upper center")
+
+
+def training_curves(history: pd.DataFrame) -> Figure:
+    """Every measure of the log of fine-tuning over epochs, a panel per measure and a line per run.
+
+    `history` has columns seed, epoch, measure, value (loss in nats, scores as proportions or correlations).
+    """
+    runs = history.assign(
+        run="seed " + history["seed"].astype(str), measure=history["measure"].replace(MEASURES)
+    )
+    grid = curves(runs, "epoch", "value", series="run", column="measure", height=1.9, sharey=False)
+    grid.set(xlim=(0.8 * history["epoch"].min(), 1.05 * history["epoch"].max())).set_axis_labels("epoch", "")
+    for axes in grid.axes.flat:
+        axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+    return grid.figure

@@ -43,9 +43,7 @@ def _settled(figure: "Figure") -> "Bbox":
     dots, figure.dpi = figure.dpi, DPI
     if engine := figure.get_layout_engine():
         engine.execute(figure)
-        figure.set_layout_engine(
-            None
-        )  # "none" would leave a placeholder, for which every file is drawn twice
+        figure.set_layout_engine(None)  # "none" would leave a placeholder, which draws every file twice
     box = figure.get_tightbbox().padded(mpl.rcParams["savefig.pad_inches"])
     figure.dpi = dots
     return box

@@ -15,9 +15,9 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from analysis.errors import InputError
 from analysis.figures.colours import MISSING
 from analysis.roles import ROLES
+from analysis.statistics.layers import head_grid
 
 SINGLE, DOUBLE = 3.3, 6.9  # inches: one and two columns of a printed page
 
@@ -124,16 +124,8 @@ def grid_size(table: pd.DataFrame) -> tuple[int, int]:
 
 
 def layer_head(table: pd.DataFrame, role: str, value: str) -> Float[np.ndarray, "layer head"]:
-    """Column `value` of one role as layers x heads; NaN if it is missing.
-
-    Raises InputError when the table holds a head more than once (several tasks or states).
-    """
-    rows = table[table["role"] == role]
-    if rows.duplicated(["layer", "head"]).any():
-        raise InputError(f"role {role}: the table has a head more than once; select one task and state first")
-    wide = rows.astype({value: "Float64"}).pivot(index="layer", columns="head", values=value)
-    layers, heads = grid_size(table)
-    return wide.reindex(index=range(layers), columns=range(heads)).to_numpy(dtype=float, na_value=np.nan)
+    """Column `value` of one role, in the table of one task and state, as layers x heads; NaN if it is missing."""
+    return head_grid(table[table["role"] == role], value)
 
 
 def integer_ticks(axes: Axes, bins: int = 6) -> None:

@@ -1,7 +1,6 @@
-"""Words under a figure: findings as Markdown, lists and small numbers in words."""
+"""Sentences below figures."""
 
-from collections.abc import Iterable
-
+import pandas as pd
 from IPython.display import Markdown
 
 
@@ -10,17 +9,11 @@ def finding(text: str) -> Markdown:
     return Markdown(f"**Finding.** {text}")
 
 
-def listed(names: Iterable[object]) -> str:
-    """Names joined as in a sentence: a; a and b; a, b and c."""
-    *first, last = [str(name) for name in names] or ["none"]
-    return f"{', '.join(first)} and {last}" if first else last
-
-
-def counted(number: int, noun: str) -> str:
-    """A number and its noun, in the plural where needed: no heads, 1 head, 2 heads."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}" if number else f"no {noun}s"
-
-
-def signed(number: float) -> str:
-    """A number with its sign and one decimal, in print: +1.0, −0.2."""
-    return f"{number:+.1f}".replace("-", "−")
+def learnt(rows: pd.DataFrame) -> str:
+    """How many runs of a task trained successfully; columns metric, constant, bag_of_words, finetuned, trained."""
+    first, scores = rows.iloc[0], rows["finetuned"]
+    reach = f"{scores.min():.3f}" + (f" to {scores.max():.3f}" if scores.max() > scores.min() else "")
+    return (
+        f"{rows['trained'].sum()} of {len(rows)} runs trained successfully. Fine-tuning reaches {reach} "
+        f"({first['metric']}), a bag of words {first['bag_of_words']:.3f}, the constant answer {first['constant']:.3f}."
+    )

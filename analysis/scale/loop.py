@@ -18,16 +18,16 @@ from analysis.errors import InputError
 from analysis.files import replacing, versions, write_text
 from analysis.scores.extraction import extract
 from analysis.scores.sieves import resolve
-from analysis.statistics.moments import FIELDS, merge, moments, moments_table
+from analysis.statistics.moments import merge, moments, moments_table
 from analysis.statistics.roles import PUBLISHED_ROLES
-from analysis.statistics.significance import Rule
 from analysis.texts.corpora import Corpus, chunks
 from analysis.texts.syntax import UNIVERSAL, parse
 
 BANK = "bank"
 CHUNK = 256  # sequences that are in memory together
 PROVENANCE = "provenance"  # the variable of a shard's file that holds it, as JSON
-Engine = Callable[[Sequence[int]], Iterable[int]]
+Score = Callable[[Encoder, int], Iterable[int]]  # `score_shard` for a run
+Engine = Callable[[Score, Sequence[int]], Iterable[int]]
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,12 @@ def extract_shards(
     shards: Iterable[int],
     engine: Engine | None = None,
     budget: int = 2048,
-    progress: bool = True,
 ) -> Path:
     """Writes those of the shards (0-based) that are not there yet; returns the output folder.
 
-    All rows are read before the first is scored, so that a bad row costs little time. `engine` gets the numbers of the
-    shards, writes them with `score_shard`, and yields how many sequences it has scored since; the default is this
-    process. Raises InputError for bad input, a shard out of range, an output folder of another run and a full disk.
+    All rows are read before the first is scored, so that a bad row costs little time. `engine` writes the shards in
+    other processes and yields numbers of sequences, as `score_shard` does. Raises InputError for bad input, a shard out
+    of range, an output folder of another run and a full disk.
     """
     run = identity(corpus, encoder, settings)
     if (output / "run.json").exists():
@@ -73,25 +72,24 @@ def extract_shards(
     missing = [shard for shard in shards if not shard_path(output, shard, settings.shards).exists()]
     total = sum(1 for shard in missing for _ in corpus.examples(shard, settings.shards))
     write_text(output / "run.json", json.dumps(run, indent=1) + "\n")
-    score = partial(score_shard, corpus, output, encoder, settings, budget)
-    counts = engine(missing) if engine and missing else chain.from_iterable(map(score, missing))
-    with tqdm(total=total, desc="attention", unit="sequence", disable=not progress) as bar:
-        for count in counts:
+    score = partial(score_shard, corpus, output, settings, budget)
+    here = chain.from_iterable(score(encoder, shard) for shard in missing)
+    with tqdm(total=total, desc="attention", unit="sequence") as bar:
+        for count in engine(score, missing) if engine and missing else here:
             bar.update(count)
     return output
 
 
 def score_shard(
-    corpus: Corpus, output: Path, encoder: Encoder, settings: Settings, budget: int, shard: int
+    corpus: Corpus, output: Path, settings: Settings, budget: int, encoder: Encoder, shard: int
 ) -> Iterator[int]:
     """Writes the moments of one shard, whole or not at all; yields the number of sequences of each part it scores."""
     run = identity(corpus, encoder, settings)
     options = {"arithmetic": settings.arithmetic, "max_tokens": settings.max_tokens, "budget": budget}
     total = no_moments(run)
     for part in chunks(corpus.examples(shard, settings.shards), CHUNK):
-        # Without a parser there are no relations: the roles of relations are absent, but every shard has them.
-        no_relations = {example.id: () for example in part}
-        relations = parse(part, settings.parser) if settings.parser else no_relations
+        # Without a parser there are no relations: their roles have no score, but every shard has these roles.
+        relations = parse(part, settings.parser) if settings.parser else {example.id: () for example in part}
         scores = extract(encoder, part, relations, run["roles"], progress=False, **options)
         total = merge(total, moments(scores))
         yield len(part)
@@ -101,7 +99,7 @@ def score_shard(
         temporary.write_bytes(total.assign({PROVENANCE: json.dumps(provenance)}).to_netcdf(engine="h5netcdf"))
 
 
-def merge_shards(output: Path, tau: float | int = 3.0) -> Path:
+def merge_shards(output: Path) -> Path:
     """Writes the role table of all shards (see `moments_table`) as OUTPUT/roles.csv; returns its path.
 
     Raises InputError naming the shards that are missing, damaged, or of another run.
@@ -111,7 +109,7 @@ def merge_shards(output: Path, tau: float | int = 3.0) -> Path:
     missing = [path.name for path in paths if not path.exists()]
     if missing:
         raise InputError(f"{output} lacks {', '.join(missing)}: run these shards first")
-    table = moments_table(reduce(merge, (read_shard(path, run) for path in paths)), Rule(tau))
+    table = moments_table(reduce(merge, (read_shard(path, run) for path in paths)))
     write_text(output / "roles.csv", table.to_csv(index=False, lineterminator="\n"))
     return output / "roles.csv"
 
@@ -132,12 +130,11 @@ def shard_path(output: Path, shard: int, shards: int) -> Path:
     return output / f"shard-{shard:05d}-of-{shards:05d}.nc"
 
 
-def no_moments(run: dict[str, Any]) -> xr.Dataset:
+def no_moments(run: Mapping[str, Any]) -> xr.Dataset:
     """The moments of no sequence."""
     names = {"role": run["roles"], "layer": range(run["layers"]), "head": range(run["heads"])}
-    zeros = np.zeros([*map(len, names.values())])
-    fields = {field: (DIMENSIONS[1:], zeros.astype(int) if field == "n" else zeros) for field in FIELDS}
-    return xr.Dataset(fields, names, {"arithmetic": run["arithmetic"]})
+    no_scores = np.empty((0, *map(len, names.values())))
+    return moments(xr.DataArray(no_scores, names, DIMENSIONS, attrs={"arithmetic": run["arithmetic"]}))
 
 
 def identity(corpus: Corpus, encoder: Encoder, settings: Settings) -> dict[str, Any]:

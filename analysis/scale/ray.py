@@ -9,16 +9,15 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from analysis.encoders.models import load_encoder
 from analysis.errors import InputError
-from analysis.scale.loop import Engine, Settings, score_shard
-from analysis.texts.corpora import Corpus
+from analysis.scale.loop import Score
 
+Model = tuple[str, str, str]  # the arguments of `load_encoder`: name, device, precision
 THREADS = 4  # of an actor without a GPU
 RETRIES = 3  # of a shard whose worker dies; after them the run ends
 os.environ.setdefault("RAY_task_oom_retries", str(RETRIES))  # for lack of memory; Ray's default has no limit
@@ -31,59 +30,40 @@ except ImportError as error:
     raise InputError("--engine ray needs Ray: pip install .[ray], or leave the engine out") from error
 
 
-def on_cluster(
-    corpus: Corpus,
-    output: Path,
-    model: tuple[str, str, str],
-    settings: Settings,
-    budget: int = 2048,
-    actors_per_gpu: int = 1,
-) -> Engine:
-    """The engine that gives shards to the actors of a cluster.
+def on_cluster(model: Model, actors_per_gpu: int, score: Score, shards: Sequence[int]) -> Iterator[int]:
+    """Writes the shards on a cluster; yields the number of sequences of each.
 
-    `model` holds the arguments of `load_encoder`: name, device, precision. The cluster is that of this process, else
-    that of RAY_ADDRESS, else one that ends with the run. The engine raises InputError as `score_shard` does, whichever
-    process meets the error; finished shards stay.
+    The cluster is that of this process, else that of RAY_ADDRESS, else one that ends with the run. Raises InputError as
+    `score` does, whichever process meets the error; finished shards stay.
     """
-    if model[1].startswith("cuda:"):
-        raise InputError(f"device is {model[1]}: give cuda, since every actor has a GPU of its own")
-    if actors_per_gpu < 1:
-        raise InputError(f"actors per GPU is {actors_per_gpu}: give 1 or more")
-
-    def engine(shards: Sequence[int]) -> Iterator[int]:
-        arguments = (os.getcwd(), corpus, output, model, settings, budget)
-        try:
-            with cluster() as nodes:
-                actors = _actors(nodes, model[1], actors_per_gpu)
-                rows = ray.data.from_items(
-                    [{"shard": shard} for shard in shards], override_num_blocks=len(shards)
-                )
-                scored = rows.map(Shards, fn_constructor_args=arguments, max_task_retries=RETRIES, **actors)
-                for row in scored.iter_rows():
-                    if row["error"]:
-                        raise InputError(row["error"])
-                    yield row["sequences"]
-        except ray.exceptions.RayTaskError:  # a fault of this code
-            raise
-        except ray.exceptions.RayError as error:  # no node is left, a node lacks this package, or workers die
-            raise InputError(
-                f"Ray ended the run, see its logs: {_first_line(error)}: if workers die, give them more memory, "
-                "smaller shards, or a smaller --budget"
-            ) from error
-
-    return engine
+    try:
+        with cluster() as nodes:
+            actors = _actors(nodes, model[1], actors_per_gpu)
+            items = [{"shard": shard} for shard in shards]
+            rows = ray.data.from_items(items, override_num_blocks=len(items))
+            arguments = os.getcwd(), model, score
+            scored = rows.map(Shards, fn_constructor_args=arguments, max_task_retries=RETRIES, **actors)
+            for row in scored.iter_rows():
+                if row["error"]:
+                    raise InputError(row["error"])
+                yield row["sequences"]
+    except ray.exceptions.RayTaskError:  # a fault of this code
+        raise
+    except ray.exceptions.RayError as error:  # no node is left, a node lacks this package, or workers die
+        raise InputError(
+            f"Ray ended the run, see its logs: {_first_line(error)}: if workers die, give them more memory, "
+            "smaller shards, or a smaller --budget"
+        ) from error
 
 
 class Shards:
     """An actor: it loads the encoder once and scores the shards that Ray gives it."""
 
-    def __init__(
-        self, folder: str, corpus: Corpus, output: Path, model: tuple, settings: Settings, budget: int
-    ):
+    def __init__(self, folder: str, model: Model, score: Score):
         os.chdir(folder)
         if model[1] == "cpu":
             torch.set_num_threads(min(THREADS, os.cpu_count() or 1))
-        self.score = partial(score_shard, corpus, output, load_encoder(*model), settings, budget)
+        self.score = partial(score, load_encoder(*model))
 
     def __call__(self, row: Mapping[str, int]) -> dict[str, Any]:
         """Writes one shard; returns the number of its sequences and the line of an InputError."""
@@ -100,15 +80,11 @@ def _actors(nodes: Sequence[Mapping[str, float]], device: str, actors_per_gpu: i
     if not numbers:
         raise InputError(f"the cluster has no node with a {kind}: start Ray on one, or give another --device")
     if kind == "GPU":
-        size = int(sum(numbers) * actors_per_gpu)
-        return {
-            "compute": ray.data.ActorPoolStrategy(size=size),
-            "num_cpus": 0,
-            "num_gpus": 1 / actors_per_gpu,
-        }
-    cpus = min(THREADS, *numbers)
-    size = sum(int(number // cpus) for number in numbers)
-    return {"compute": ray.data.ActorPoolStrategy(size=size), "num_cpus": cpus}
+        size, shares = int(sum(numbers) * actors_per_gpu), {"num_cpus": 0, "num_gpus": 1 / actors_per_gpu}
+    else:
+        cpus = min(THREADS, *numbers)
+        size, shares = sum(int(number // cpus) for number in numbers), {"num_cpus": cpus}
+    return {"compute": ray.data.ActorPoolStrategy(size=size), **shares}
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Syntactic heads predicted by attention heads: for every word, the word that an attention head picks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -9,10 +10,11 @@ import torch
 from jaxtyping import Bool, Int16
 from torch import Tensor
 
-from analysis.encoders.models import Encoder
+from analysis.encoders.layout import stream
+from analysis.encoders.models import Encoder, cached_casts
 from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
-from analysis.scores.words import LIMIT, WordMaps, read_word_maps, split_words
+from analysis.scores.words import LIMIT, WordMaps, Words, read_batch, split_words
 
 # Two ways to read a map: the word to which the dependent attends most, or the word that attends most to the dependent.
 DIRECTIONS = ("dependent to head", "head to dependent")
@@ -44,7 +46,7 @@ def attach(
     `words` is that of `treebank.read_trees`. The diagonal is set to zero, [CLS] and [SEP] are dropped, and the
     largest entry is taken, the first if several are equal; so ROOT is never predicted. Sentences that the encoder
     cannot read are left out whole and counted. The maps of a batch are reduced on the device, layer by layer. Source:
-    Clark 2019, 4.2; `rows` as in `words.WordMerge`, `maps` as in `words.read_batch`.
+    Clark 2019, 4.2; `rows` as in `words.word_merge`, `maps` as in `words.read_batch`.
     """
     forms = [part.tolist() for _, part in words.groupby("sentence", sort=False)["form"]]
     split = split_words(encoder.tokenizer, forms, max_tokens)
@@ -54,13 +56,15 @@ def attach(
     readable = np.isin(numbers, [sentence.number for sentence in split.kept])
     predicted = np.zeros((len(words), encoder.layers, len(DIRECTIONS), encoder.heads), np.int16)
 
-    def read(indices: list[int], layer: int, word_maps: WordMaps) -> None:
-        batch = [split.kept[index] for index in indices]
+    def read(batch: Sequence[Words], layer: int, word_maps: WordMaps) -> None:
         inside = np.arange(word_maps.shape[-1]) < np.array([[sentence.words] for sentence in batch])
         places = np.concatenate([starts[sentence.number] + np.arange(sentence.words) for sentence in batch])
         predicted[places, layer] = _attended(word_maps).movedim(-1, 1).cpu().numpy()[inside] + 1
 
-    read_word_maps(encoder, split.kept, read, rows, False, budget, progress, maps)
+    encoder.check_length(max(map(len, split.kept)))
+    with cached_casts(encoder):
+        for _, batch, check in stream(split.kept, budget, "word maps", progress):
+            read_batch(encoder, batch, partial(read, batch), rows, False, check, maps)
     return Attachment(words[readable].reset_index(drop=True), predicted[readable], split.left_out)
 
 

@@ -51,7 +51,6 @@ def attributed(
     probes: int | None = PROBES,
     seed: int = 0,
     start: str = POST_LN,
-    memory: float | int = MEMORY,
 ) -> Attributions:
     """The attribution of every head on one sequence; rows are the tokens of the output.
 
@@ -59,9 +58,9 @@ def attributed(
     state of token i at `start` changes: the Frobenius norm of the derivative, divided by the sum of its row. With
     `start` `layers` it is the input of the layer itself (local attribution; see `head_outputs`). The norm is estimated
     from `probes` orthogonal random directions, which are the same for all tokens of a sequence and depend on `seed` and
-    the `id` of the sequence. With as many probes as the width of the hidden states (or None) it is exact. `memory`
-    (bytes) limits how many derivatives are taken at once. Computed in float32. Source: Pascual 2021 (gradient
-    attribution of a head's output to the input tokens); norm and estimator are this study's own choice.
+    the `id` of the sequence. With as many probes as the width of the hidden states (or None) it is exact. Computed in
+    float32. Source: Pascual 2021 (gradient attribution of a head's output to the input tokens); norm and estimator are
+    this study's own choice.
     """
     hidden, function = head_outputs(encoder, [sequence], start)
     parts, _, tokens, width = hidden.shape
@@ -75,7 +74,7 @@ def attributed(
 
     count = len(directions)
     numbers = tokens * (width * (encoder.layers + WIDTHS) + MAPS * encoder.heads * tokens)  # of a derivative
-    at_once = max(1, int(memory / numbers / torch.float32.itemsize))
+    at_once = max(1, int(MEMORY / numbers / torch.float32.itemsize))
     for chunk in torch.arange(tokens * count, device=hidden.device).split(at_once):
         token, probe = chunk // count, chunk % count
         tangents = hidden.new_zeros(len(chunk), parts, 1, tokens, width)

@@ -1,18 +1,17 @@
 """One streaming pass: sieve bias scores of every head, layer by layer; attention itself is never stored."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 import xarray as xr
 from jaxtyping import Float
 from torch import Tensor
-from tqdm import tqdm
 
 from analysis.banks import DIMENSIONS
-from analysis.encoders.layout import Layout, WordPairs, batches, layouts, same_tokenizers, token_pairs
-from analysis.encoders.models import Encoder, cached_casts, check_length
+from analysis.encoders.layout import Layout, WordPairs, layouts, same_tokenizers, stream, token_pairs
+from analysis.encoders.models import Encoder, cached_casts
 from analysis.encoders.tap import Attention, read_layers
 from analysis.errors import InputError
 from analysis.scores.contraction import Contraction
@@ -37,34 +36,18 @@ def extract(
     examples: Sequence[Example],
     relations: Relations | None = None,
     roles: Sequence[str] | None = None,
-    *,
-    arithmetic: str = "corrected",
-    max_tokens: int = 128,
-    budget: int = 2048,
-    progress: bool = True,
-    maps: str | ReadMaps = "attention",
-    statistics: Mapping[str, Statistic] | None = None,
-    segment_ids: str = "pair",
+    **options: Any,
 ) -> xr.DataArray:
     """Sieve bias scores of every sequence, role, layer and head (Pande 2021); NaN if a role is absent.
 
     A head with uniform attention scores 1, or about ln T for block, whose rows are weighted by their entropy (nats).
     `relations` maps Example.id to its grammatical relations (see `parse`). `roles` names registered sieves or
-    relations, by default the whole bank of elementary sieves.
+    relations, by default the whole bank of elementary sieves. The options are those of `extract_states`.
 
-    `maps` is a source of maps or its name ("attention", "effective", "attribution", "uniform", "shuffled", "twin").
-    `max_tokens` cuts a sequence; `budget` limits the padded tokens of a batch and does not change the result (1e-5).
-    `arithmetic` "published" divides the local band as the authors' code does. `statistics` are further numbers for
-    every sequence and head, by name; their units are tokens. `segment_ids` as in `layouts`.
-
-    If the rows of the maps do not sum to 1, entropies and roles that weight rows by them are absent; the attribute
-    `undefined` names them. The scores have the coordinates `tokens` (T), `separators` (number of [SEP]), `cluster`
-    (equal for sequences that share a text) and `units` (the tokens or word pairs over which a role is a mean).
+    The scores have the coordinates `tokens` (T), `separators` (number of [SEP]), `cluster` (equal for sequences that
+    share a text) and `units` (the tokens or word pairs over which a role is a mean).
     """
-    return extract_states(
-        {"": encoder}, examples, relations, roles, arithmetic=arithmetic, max_tokens=max_tokens, budget=budget,
-        progress=progress, maps=maps, statistics=statistics, segment_ids=segment_ids,
-    )[""]  # fmt: skip
+    return extract_states({"": encoder}, examples, relations, roles, **options)[""]
 
 
 def extract_states(
@@ -83,7 +66,12 @@ def extract_states(
 ) -> dict[Hashable, xr.DataArray]:
     """The scores of several states of one model on the same sequences, as `extract` gives them, by name.
 
-    All states share the tokenizer, sieves and batches; the other options are those of `extract`.
+    All states share the tokenizer, sieves and batches. `maps` is a source of maps or its name ("attention",
+    "effective", "attribution", "uniform", "shuffled", "twin"). `max_tokens` cuts a sequence; `budget` limits the padded
+    tokens of a batch and does not change the result (1e-5). `arithmetic` "published" divides the local band as the
+    authors' code does. `statistics` are further numbers for every sequence and head, by name; their units are tokens.
+    `segment_ids` as in `layouts`. If the rows of the maps do not sum to 1, entropies and roles that weight rows by them
+    are absent; the attribute `undefined` names them.
     """
     examples, models, source = as_sequences(examples), [*encoders.values()], find_source(maps)
     sequences = _prepare(models, examples, relations, max_tokens, segment_ids)
@@ -93,7 +81,9 @@ def extract_states(
             raise InputError(f"role {role!r} needs relations: give relations=parse(examples)")
     statistics = statistics or {}
     scores, units = _scored(models, sequences, sieves, statistics, source, budget, progress)
-    undefined = [] if source.distributions else _with_entropies(sieves, statistics)
+    with_entropies = [role for role, entry in sieves.items() if entry.entropy]
+    with_entropies += [name for name, statistic in statistics.items() if statistic in ENTROPIES]
+    undefined = [] if source.distributions else with_entropies
     units[:, [name in undefined for name in (*sieves, *statistics)]] = 0
     tokenised = [sequence.layout for sequence in sequences]
     attributes = {
@@ -125,12 +115,6 @@ def extract_states(
     }
 
 
-def _with_entropies(sieves: Mapping[str, Sieve], statistics: Mapping[str, Statistic]) -> list[str]:
-    """The roles and statistics that need the entropies of rows, which only distributions have."""
-    roles = [role for role, entry in sieves.items() if entry.entropy]
-    return roles + [name for name, statistic in statistics.items() if statistic in ENTROPIES]
-
-
 def _scored(
     models: Sequence[Encoder],
     sequences: Sequence[Scored],
@@ -139,30 +123,21 @@ def _scored(
     source: Source,
     budget: int,
     progress: bool,
-) -> tuple[list[np.ndarray], np.ndarray]:
-    """The scores of each model (sequence, role, layer, head), and the units of the roles (sequence, role)."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """The scores (model, sequence, role, layer, head), and the units of the roles (sequence, role)."""
     tokenised, count = [sequence.layout for sequence in sequences], len(sieves) + len(statistics)
-    shapes = [(len(tokenised), count, model.layers, model.heads) for model in models]
-    scores = [np.empty(shape, np.float32) for shape in shapes]
+    shape = (len(models), len(tokenised), count, models[0].layers, models[0].heads)
+    scores = np.empty(shape, np.float32)
     units = np.repeat([[len(layout)] for layout in tokenised], count, axis=1).astype(np.int32)
-    plan = list(batches(tokenised, budget))
     sources = [source.prepared(model, tokenised, budget, progress) for model in models]
-    total = len(tokenised) * len(models)
-    with (
-        cached_casts(*models),
-        tqdm(total=total, desc=source.name, unit="sequence", disable=not progress) as bar,
-    ):
-        for number, indices in enumerate(plan):
-            batch = [tokenised[index] for index in indices]
-            contraction, units[indices, : len(sieves)] = stack(
-                [sequences[index] for index in indices], sieves, models[0].device
-            )
-            check = number in (0, len(plan) - 1)  # the shortest sequences may need no padding
+    with cached_casts(*models):
+        for indices, batch, check in stream(tokenised, budget, source.name, progress):
+            scored = [sequences[index] for index in indices]
+            contraction, units[indices, : len(sieves)] = stack(scored, sieves, models[0].device)
             for model, read, model_scores in zip(models, sources, scores, strict=True):
                 model_scores[indices] = score_batch(
                     model, batch, contraction, check, read, [*statistics.values()]
                 )
-                bar.update(len(indices))
     return scores, units
 
 
@@ -173,12 +148,11 @@ def _prepare(
     max_tokens: int,
     segment_ids: str = "pair",
 ) -> list[Scored]:
-    """The layout and the word pairs of every example."""
     if not same_tokenizers([encoder.tokenizer for encoder in encoders]):
         names = ", ".join(encoder.name for encoder in encoders)
         raise InputError(f"{names} have different tokenizers: extract each alone")
     for encoder in encoders:
-        check_length(encoder.name, encoder.model, max_tokens)
+        encoder.check_length(max_tokens)
     missing = [example.id for example in examples if relations is not None and example.id not in relations]
     if missing:
         raise InputError(f"{missing[0]} has no relations: parse the same examples that are extracted")
@@ -237,14 +211,14 @@ def _forms(sequence: Scored, sieves: Mapping[int, tuple[str, Sieve]]) -> dict[in
     for number, (role, entry) in sieves.items():
         form = entry.function(sequence.layout, sequence.pairs)
         if isinstance(form, np.ndarray):
-            check_sieve(role, form, len(sequence.layout))
+            _check_sieve(role, form, len(sequence.layout))
             form = Cells.of(form)
         if form is not None:
             forms[number] = form
     return forms
 
 
-def check_sieve(role: str, matrix: np.ndarray, length: int) -> None:
+def _check_sieve(role: str, matrix: np.ndarray, length: int) -> None:
     """Refuses a matrix that is no sieve: T x T weights whose sum is at most 1."""
     if matrix.shape != (length, length):
         raise InputError(f"sieve {role!r} has shape {matrix.shape}: it must be {(length, length)}")

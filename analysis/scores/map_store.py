@@ -29,7 +29,7 @@ class MapStore:
     @property
     def source(self) -> Source:
         """A source that reads stored maps, and computes and stores missing ones."""
-        return replace(self.of, read=self.read, prepare=None)
+        return replace(self.of, read=self.read, prepare=None, change=None)
 
     def read(self, encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
         """Calls `read(layer, maps)` for the padded batch."""

@@ -37,17 +37,23 @@ class Source:
     distributions. `read` may receive a third argument: entropies (batch, head, row; nats) that replace those of the
     rows in roles such as block (see `spread`).
 
-    Twins must see all sequences of an encoder first: `prepare(encoder, sequences, budget, progress)` returns the
-    function that reads them.
+    `change(layer, maps, batch)` is made to the maps of every layer; it may return entropies after the maps. Twins must
+    see all sequences of an encoder first: `prepare(encoder, sequences, budget, progress)` returns the function that
+    reads them.
     """
 
     name: str
     read: ReadMaps
     prepare: Prepare | None = None
     distributions: bool = True
+    change: Change | None = None
 
     def __call__(self, encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
-        self.read(encoder, batch, read, check)
+        def read_changed(layer: int, attention: Attention, *_: Tensor) -> None:
+            maps = self.change(layer, attention, batch)
+            read(layer, *(maps if isinstance(maps, tuple) else (maps,)))
+
+        self.read(encoder, batch, read_changed if self.change else read, check)
 
     def prepared(
         self, encoder: Encoder, sequences: Sequence[Layout], budget: int = 2048, progress: bool = True
@@ -73,34 +79,10 @@ def find_source(maps: str | ReadMaps) -> Source:
 
 
 def changed(function: Change, of: str | ReadMaps = "attention", name: str = "") -> Source:
-    """The maps of another source, changed layer by layer by `function(layer, attention, batch)`.
-
-    The function may return entropies after the maps (see `Source`).
-    """
+    """The maps of another source, changed layer by layer by `function(layer, maps, batch)` (see `Source`)."""
     source = find_source(of)
-
-    def prepare(*arguments) -> ReadMaps:
-        return partial(_read_changed, function, source.prepared(*arguments))
-
-    read = partial(_read_changed, function, source)
-    return replace(
-        source, name=name or function.__name__, read=read, prepare=prepare if source.prepare else None
-    )
-
-
-def _read_changed(
-    function: Change,
-    source: Source,
-    encoder: Encoder,
-    batch: Sequence[Layout],
-    read: Read,
-    check: bool = False,
-) -> None:
-    def read_layer(layer: int, attention: Attention, *_: Tensor) -> None:
-        maps = function(layer, attention, batch)
-        read(layer, *(maps if isinstance(maps, tuple) else (maps,)))
-
-    source(encoder, batch, read_layer, check)
+    name = name or function.__name__
+    return replace(source, name=name, read=source, prepare=source.prepared, change=function)
 
 
 def uniform(encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
@@ -150,9 +132,8 @@ def twin(of: str | ReadMaps = "attention") -> Source:
     """
     source = find_source(of)
 
-    def prepare(encoder: Encoder, sequences: Sequence[Layout], budget: int, progress: bool) -> ReadMaps:
-        ready = source.prepared(encoder, sequences, budget, progress)
-        return read_twins(ready, source.distributions, encoder, sequences, budget, progress)
+    def prepare(*arguments) -> ReadMaps:
+        return read_twins(source.prepared(*arguments), source.distributions, *arguments)
 
     return Source("twin", _unprepared, prepare, source.distributions)
 

@@ -7,9 +7,8 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from tqdm import tqdm
 
-from analysis.encoders.layout import Layout, batches
+from analysis.encoders.layout import Layout, stream
 from analysis.encoders.models import Encoder, cached_casts
 from analysis.encoders.tap import Attention, Read, uniform_rows
 
@@ -22,14 +21,13 @@ def read_twins(
     distributions: bool,
     encoder: Encoder,
     sequences: Sequence[Layout],
-    budget: int = 2048,
-    progress: bool = True,
+    budget: int,
+    progress: bool,
 ) -> Callable[..., None]:
-    """A function that reads the twins of every layer, as `read_layers` reads attention.
+    """A function that reads the twins of every layer (see `maps.twin`), as `read_layers` reads attention.
 
-    A twin takes its values from each head's mean attention at every place (see `_places`), over all sequences; then no
-    model runs. `maps` reads these sequences in batches of `budget` padded tokens. With `distributions`, rows are
-    normalised, and a row of zeros is spread evenly.
+    The values come from each head's mean attention at every place (see `_places`), for which `maps` reads all
+    sequences. With `distributions`, rows are normalised, and a row of zeros is spread evenly.
     """
     longest = max(map(len, sequences))
     profiles = _profiles(maps, encoder, sequences, longest, budget, progress)
@@ -61,20 +59,14 @@ def _profiles(
     heads = torch.arange(encoder.heads, device=encoder.device)[:, None, None] * count
     sums = np.zeros((encoder.layers, encoder.heads, count))  # float64: sums over all sequences
     counts = np.zeros(count)
-    plan = list(batches(sequences, budget))
-    with (
-        cached_casts(encoder),
-        tqdm(total=len(sequences), desc="profiles", unit="sequence", disable=not progress) as bar,
-    ):
-        for number, indices in enumerate(plan):
-            batch = [sequences[index] for index in indices]
+    with cached_casts(encoder):
+        for _, batch, check in stream(sequences, budget, "profiles", progress):
             place = _places(batch, longest, encoder.device)
             counts += place.flatten().bincount(minlength=count).cpu().numpy()
             sums_of_batch = torch.zeros(encoder.layers, encoder.heads * count, device=encoder.device)
             cells = (place[:, None] + heads).flatten()  # places of one head after another
-            maps(encoder, batch, partial(_add, sums_of_batch, cells), number in (0, len(plan) - 1))
+            maps(encoder, batch, partial(_add, sums_of_batch, cells), check)
             sums += sums_of_batch.view(sums.shape).cpu().numpy().astype(np.float64)
-            bar.update(len(batch))
     sums[..., -1] = 0
     return torch.from_numpy((sums / np.maximum(counts, 1)).astype(np.float32)).to(encoder.device)
 

@@ -2,18 +2,16 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
-from analysis.encoders.layout import batches, check_tokenizer, read_ids
-from analysis.encoders.models import Encoder, cached_casts, check_length
+from analysis.encoders.layout import read_ids
+from analysis.encoders.models import Encoder
 from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
 
@@ -93,7 +91,6 @@ def _pieces(
     tokenizer: PreTrainedTokenizerBase, sequences: Sequence[Sequence[str]]
 ) -> Iterator[tuple[Int[np.ndarray, " token"], Int[np.ndarray, " token"]]]:
     """The ids of each sequence's pieces, and their words, numbered as in `Words`."""
-    check_tokenizer(tokenizer)
     if not len(sequences):
         return
     # Byte-level vocabularies spell a word with the space before it; the words of a list have no space.
@@ -119,45 +116,39 @@ def piece_counts(tokenizer: PreTrainedTokenizerBase, words: Sequence[str]) -> In
     return np.bincount(word, minlength=len(words) + 2)[1:-1]
 
 
-class WordMerge:
-    """Turns the attention between the pieces of a padded batch into attention between its words: W = R A C.
+def word_merge(
+    batch: Sequence[Words], rows: str = "mean", device: torch.device | str = "cpu", special: bool = True
+) -> Callable[[Float[Tensor, "batch head token token"]], WordMaps]:
+    """The function that turns attention between the pieces of a padded batch into attention between words: R A C.
 
     Attention to a word is the sum over its pieces (C). `rows` says what attention from a word is: the mean over its
     pieces (`mean`, Clark 2019, 4.1), or that of its first piece (`first`, the authors' code). Word 0 is [CLS], and
     [SEP] comes after the last word; padding is 0. Without `special`, [CLS] and [SEP] are dropped, and word 0 is the
     first word.
     """
-
-    def __init__(
-        self,
-        batch: Sequence[Words],
-        rows: str = "mean",
-        device: torch.device | str = "cpu",
-        special: bool = True,
-    ):
-        if rows not in ROWS:
-            raise InputError(f"rows is {rows!r}: choose from {', '.join(ROWS)}")
-        words = max(sequence.words for sequence in batch) + 2
-        to, of = np.zeros((2, len(batch), max(map(len, batch)), words), np.float32)
-        for number, sequence in enumerate(batch):
-            pieces = np.arange(len(sequence))
-            to[number, pieces, sequence.word] = 1
-            if rows == "mean":
-                of[number, pieces, sequence.word] = 1 / np.bincount(sequence.word)[sequence.word]
-            else:
-                _, first = np.unique(sequence.word, return_index=True)
-                of[number, first, sequence.word[first]] = 1
-            if not special:
-                to[number, :, [0, sequence.words + 1]] = of[number, :, [0, sequence.words + 1]] = 0
+    if rows not in ROWS:
+        raise InputError(f"rows is {rows!r}: choose from {', '.join(ROWS)}")
+    words = max(sequence.words for sequence in batch) + 2
+    belongs = np.zeros((len(batch), max(map(len, batch)), words), np.float32)
+    for pieces, sequence in zip(belongs, batch, strict=True):
+        pieces[np.arange(len(sequence)), sequence.word] = 1
         if not special:
-            to, of = to[:, :, 1:-1], of[:, :, 1:-1]
-        self.to = torch.from_numpy(to).to(device)
-        self.of = torch.from_numpy(of).to(device).mT.contiguous()
+            pieces[:, [0, sequence.words + 1]] = 0
+    if not special:
+        belongs = belongs[:, :, 1:-1]
+    if rows == "mean":
+        shares = belongs / belongs.sum(axis=1, keepdims=True).clip(1)
+    else:
+        shares = belongs * (belongs.cumsum(axis=1) == 1)
+    to = torch.from_numpy(belongs).to(device)
+    of = torch.from_numpy(shares).to(device).mT.contiguous()
 
-    def __call__(self, attention: Float[Tensor, "batch head token token"]) -> WordMaps:
+    def merge(attention: Float[Tensor, "batch head token token"]) -> WordMaps:
         batch, heads, tokens, _ = attention.shape
-        columns = (attention.reshape(batch, heads * tokens, tokens) @ self.to).view(batch, heads, tokens, -1)
-        return self.of[:, None] @ columns
+        columns = (attention.reshape(batch, heads * tokens, tokens) @ to).view(batch, heads, tokens, -1)
+        return of[:, None] @ columns
+
+    return merge
 
 
 def read_batch(
@@ -171,39 +162,11 @@ def read_batch(
 ) -> None:
     """Runs one padded batch; `read(layer, maps)` receives the word maps of every layer, which are not stored.
 
-    `check` stops a run whose attention is missing, not normalised or falls on padding. `maps` is a source of maps (see
-    `maps.Source`) that needs only the pieces of a sequence.
+    `rows` and `special` are those of `word_merge`. `check` stops a run whose attention is missing, not normalised or
+    falls on padding. `maps` is a source of maps (see `maps.Source`) that needs only the pieces of a sequence.
     """
-    merge = WordMerge(batch, rows, encoder.device, special)
+    merge = word_merge(batch, rows, encoder.device, special)
     maps(encoder, batch, lambda layer, attention: read(layer, merge(attention)), check)
-
-
-def read_word_maps(
-    encoder: Encoder,
-    sequences: Sequence[Words],
-    read: Callable[[list[int], int, WordMaps], None],
-    rows: str = "mean",
-    special: bool = True,
-    budget: int = 2048,
-    progress: bool = True,
-    maps: Callable[..., None] = read_layers,
-) -> None:
-    """Streams the word maps of all sequences through `read(indices, layer, maps)`, batch by batch, layer by layer.
-
-    `indices` are positions in `sequences`. A batch holds sequences of similar length, at most `budget` padded pieces;
-    its maps are padded with zeros to the longest sequence (see `WordMerge`). `maps` is as in `read_batch`.
-    """
-    check_length(encoder.name, encoder.model, max(map(len, sequences)))
-    plan = list(batches(sequences, budget))
-    with (
-        cached_casts(encoder),
-        tqdm(total=len(sequences), desc="word maps", unit="sequence", disable=not progress) as bar,
-    ):
-        for number, indices in enumerate(plan):
-            batch = [sequences[index] for index in indices]
-            check = number in (0, len(plan) - 1)
-            read_batch(encoder, batch, partial(read, indices), rows, special, check, maps)
-            bar.update(len(indices))
 
 
 def word_maps(

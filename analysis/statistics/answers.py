@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy import special
 
+from analysis.statistics.resampling import Numbers
 from analysis.texts.examples import Example
 from analysis.texts.tasks import REGRESSION, Task, task_named
 
@@ -94,8 +95,6 @@ def metrics_of(task: str | Task) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*task.metrics, "accuracy", LOSS]))
 
 
-def divided(
-    numerator: Float[np.ndarray, "..."] | float, denominator: Float[np.ndarray, "..."] | float
-) -> Float[np.ndarray, "..."]:
+def divided(numerator: Numbers, denominator: Numbers) -> Float[np.ndarray, "..."]:
     """The quotient, 0 where the denominator is 0."""
     return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)

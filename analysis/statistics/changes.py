@@ -15,10 +15,11 @@ from analysis.statistics.resampling import bca
 from analysis.statistics.significance import adjust, quiet
 
 BASELINE = "none"  # the row of logits without an intervention
-COLUMNS = ["intervention", "metric", "baseline", "change", "low", "high", "p", "p_by", "least"]
 ROUNDING = 1e-12
 NEGLIGIBLE = 1e-6  # a change or a spread below this (proportion, nats) is rounding of single-precision logits
 FLIPS_AT_ONCE = 500  # bounds the memory
+
+ByVariant = Float[np.ndarray, " variant"]
 
 
 def split_baseline(logits: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
@@ -38,26 +39,26 @@ def change_table(
 ) -> pd.DataFrame:
     """What every intervention changes, against the row "none" of the logits: a row per metric and intervention.
 
-    Columns intervention, metric; baseline (the metric without intervention); change (with minus without); low, high
-    (paired interval at level 1 - `alpha`: `paired.change_interval` for accuracy, else BCa); p (exact McNemar for
-    accuracy, paired t test for the loss, else paired swaps); p_by (Benjamini and Yekutieli over the interventions);
-    least (see `least_changes`). An intervention that changes no sequence has p 1.
+    Columns as in `michel_ablation` (docs/tables.yaml). The interval, at level 1 - `alpha`, is `paired.change_interval`
+    for accuracy, else BCa; p is that of the exact McNemar test for accuracy, of the paired t test for the loss, else of
+    paired swaps, and 1 if no sequence changes; p_by is over the interventions; least is that of `least_changes`.
     """
-    names, tables = split_baseline(logits)[1]["intervention"].values.tolist(), []
+    tables = []
     for metric in metrics:
         answers = compared(logits, labels, metric)
         low, high = answers.interval(alpha, resamples, seed)
         p = answers.p(permutations, seed)
         columns = {"baseline": answers.baseline, "change": answers.change, "low": low, "high": high, "p": p}
-        table = pd.DataFrame({"intervention": names, "metric": metric} | columns)
-        tables.append(table.assign(p_by=adjust(p, "fdr_by"), least=least_changes(answers, alpha)))
-    return pd.concat(tables, ignore_index=True)[COLUMNS]
+        columns |= {"p_by": adjust(p, "fdr_by"), "least": least_changes(answers, alpha)}
+        tables.append(pd.DataFrame({"intervention": answers.names, "metric": metric} | columns))
+    return pd.concat(tables, ignore_index=True)
 
 
 class Compared(NamedTuple):
     """A metric with and without every intervention: what each answer adds to it."""
 
     metric: str
+    names: list[str]  # of the interventions
     base: Float[np.ndarray, "sequence column"]
     others: Float[np.ndarray, "variant sequence column"]
 
@@ -71,7 +72,7 @@ class Compared(NamedTuple):
         return float(self.value(self.base.mean(axis=0)))
 
     @property
-    def change(self) -> Float[np.ndarray, " variant"]:
+    def change(self) -> ByVariant:
         """The metric with each intervention minus that without."""
         return self.value(self.others.mean(axis=1)) - self.baseline
 
@@ -85,13 +86,8 @@ class Compared(NamedTuple):
         right = self.difference[..., 0] if self.metric == "accuracy" else self.difference[..., [0, 3]].sum(-1)
         return (right > 0.5).sum(axis=0), (right < -0.5).sum(axis=0)
 
-    def interval(
-        self, alpha: float = 0.05, resamples: int = 999, seed: int = 0
-    ) -> Float[np.ndarray, "end variant"]:
-        """Both ends of the paired interval of the change: in closed form for accuracy, else BCa.
-
-        BCa gives the change itself where no sequence differs.
-        """
+    def interval(self, alpha: float, resamples: int, seed: int) -> Float[np.ndarray, "end variant"]:
+        """Both ends of the paired interval of the change; BCa gives the change itself where no sequence differs."""
         if self.metric == "accuracy":
             return change_interval(*self.discordant(), len(self.base), alpha)
 
@@ -127,7 +123,7 @@ class Compared(NamedTuple):
         change_left_out = left_out(np.swapaxes(self.others, 0, 1)) - left_out(self.base[:, None])
         return n * self.change - (n - 1) * change_left_out
 
-    def p(self, permutations: int = 9999, seed: int = 0) -> Float[np.ndarray, " variant"]:
+    def p(self, permutations: int, seed: int) -> ByVariant:
         """Two-sided p of no change; 1 where no sequence differs by more than rounding."""
         if self.metric == "accuracy":
             return mcnemar(*self.discordant())
@@ -140,7 +136,7 @@ class Compared(NamedTuple):
         null = self.swapped(permutations, seed)
         return permutation_p(np.abs(null) >= np.abs(self.change) - ROUNDING)
 
-    def swapped(self, permutations: int, seed: int = 0) -> Float[np.ndarray, "draw variant"]:
+    def swapped(self, permutations: int, seed: int) -> Float[np.ndarray, "draw variant"]:
         """Changes when the answers with and without intervention are swapped in random sequences.
 
         The same sequences are swapped for all interventions, so that their dependence stays. This is the distribution
@@ -159,8 +155,9 @@ class Compared(NamedTuple):
 
 def compared(logits: xr.DataArray, labels: Labels, metric: str) -> Compared:
     """The interventions in an array of logits compared with its row "none"."""
-    base, others = (METRICS[metric].columns(part.values, labels) for part in split_baseline(logits))
-    return Compared(metric, base[0], others)
+    parts = split_baseline(logits)
+    base, others = (METRICS[metric].columns(part.values, labels) for part in parts)
+    return Compared(metric, parts[1]["intervention"].values.tolist(), base[0], others)
 
 
 def permutation_p(extreme: Bool[np.ndarray, "draw *variant"]) -> Float[np.ndarray, "*variant"] | float:
@@ -168,7 +165,7 @@ def permutation_p(extreme: Bool[np.ndarray, "draw *variant"]) -> Float[np.ndarra
     return (1 + extreme.sum(axis=0)) / (1 + len(extreme))
 
 
-def least_changes(answers: Compared, alpha: float = 0.05) -> Float[np.ndarray, " variant"]:
+def least_changes(answers: Compared, alpha: float = 0.05) -> ByVariant:
     """The smallest loss that the paired test at level `alpha` detects with power POWER in as many sequences.
 
     For accuracy it is that of the exact McNemar test, if the rarer of both kinds of changed answers stays as rare as it
@@ -193,18 +190,18 @@ def _per_right_answer(answers: Compared) -> float:
 
 
 class Rises(NamedTuple):
-    """How many removals raise the score, compared with swapped answers."""
+    """How many ablations raise the score, compared with swapped answers: columns of `kovaleva_rises`."""
 
     variants: int
-    raised: int  # removals whose change is above 0
+    raised: int  # ablations whose change is above 0
     raised_by_chance: float  # the 1 - alpha quantile of that number over swaps
     p_raised: float  # the share of swaps with at least as many
-    beyond: int  # removals whose simultaneous interval lies above 0
-    largest: str  # the removal with the largest rise in standard deviations of its changes over swaps
+    beyond: int  # ablations whose simultaneous interval lies above 0
+    largest: str  # the one with the largest rise in standard deviations of its changes over swaps
     rise: float  # its change, the ends of its simultaneous interval, and below its family-wise p
     low: float
     high: float
-    highest_end: float  # of all intervals; if it is not above 0, no removal raises the score
+    highest_end: float  # of all intervals; if it is not above 0, no ablation raises the score
     p: float
 
 
@@ -216,30 +213,26 @@ def rises(
     permutations: int = 9999,
     seed: int = 0,
 ) -> Rises:
-    """Whether removals raise the score beyond chance, over all interventions together.
+    """Whether ablations raise the score beyond chance, over all interventions together.
 
     Under the null, baseline and intervention swap their answers. Rises of the loss are falls in nats. The quantile of
     the largest rise holds the family-wise error at `alpha` (Westfall and Young 1993).
     """
-    names, answers = (
-        split_baseline(logits)[1]["intervention"].values.tolist(),
-        compared(logits, labels, metric),
-    )
-    sign = -1 if metric == LOSS else 1
+    answers, sign = compared(logits, labels, metric), -1 if metric == LOSS else 1
     change, null = sign * answers.change, sign * answers.swapped(permutations, seed)
     spread = null.std(axis=0)
-    spread = np.where(spread > NEGLIGIBLE, spread, 0)  # a removal without effect stands out from nothing
+    spread = np.where(spread > NEGLIGIBLE, spread, 0)  # an ablation without effect stands out from nothing
     observed, largest = divided(change, spread), divided(null, spread).max(axis=1)
     reach = np.quantile(largest, 1 - alpha) * spread
     raised, best = int((change > NEGLIGIBLE).sum()), int(observed.argmax())
     by_chance = (null > NEGLIGIBLE).sum(axis=1)
     return Rises(
-        variants=len(names),
+        variants=len(answers.names),
         raised=raised,
         raised_by_chance=float(np.quantile(by_chance, 1 - alpha)),
         p_raised=float(permutation_p(by_chance >= raised)),
         beyond=int((change > reach + NEGLIGIBLE).sum()),
-        largest=names[best],
+        largest=answers.names[best],
         rise=float(change[best]),
         low=float(change[best] - reach[best]),
         high=float(change[best] + reach[best]),

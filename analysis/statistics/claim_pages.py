@@ -46,28 +46,24 @@ def marked(row: Mapping[str, object]) -> bool:
 
 def cells(claims: pd.DataFrame, known: Iterable[Claim]) -> pd.DataFrame:
     """What a reader sees of each claim: the id and the columns of HEADER, as texts."""
-    words = {claim.id: claim for claim in known}
+    words, rows = {claim.id: claim for claim in known}, []
     texts = claims[["token", "published", "reason"]].astype(object).fillna("")
-    rows = [_cells(words[row["claim"]], row) for row in claims.assign(**texts).to_dict("records")]
+    for row in claims.assign(**texts).to_dict("records"):
+        claim, released = words[row["claim"]], row["published_estimate"]
+        control = bracketed(row["control"], row["control_low"], row["control_high"])
+        ends = [(row[end], row[f"{end}_unit"]) for end in ("smallest", "largest")] if row["units"] > 1 else []
+        mark, reason = f" {MARK}" if marked(row) else "", f" ({row['reason']})" if row["reason"] else ""
+        rows.append([
+            claim.id,
+            claim.statement + (f" (in this study {row['token']})" if row["token"] else ""),
+            bracketed(row["estimate"], row["low"], row["high"]),
+            " to ".join(f"{number(value)} ({unit})" for value, unit in ends),
+            f"{claim.relation} {claim.threshold:g}",
+            f"{claim.control}: {control}" if control and claim.control else "",
+            row["published"] + ("" if pd.isna(released) else f"; released maps {number(released)}"),
+            row["verdict"] + mark + reason,
+        ])  # fmt: skip
     return pd.DataFrame(rows, columns=["id", *HEADER])
-
-
-def _cells(claim: Claim, row: Mapping[str, object]) -> tuple[str, ...]:
-    control = bracketed(row["control"], row["control_low"], row["control_high"])
-    ends = [(row[end], row[f"{end}_unit"]) for end in ("smallest", "largest")] if row["units"] > 1 else []
-    released = row["published_estimate"]
-    return (
-        claim.id,
-        claim.statement + (f" (in this study {row['token']})" if row["token"] else ""),
-        bracketed(row["estimate"], row["low"], row["high"]),
-        " to ".join(f"{number(value)} ({unit})" for value, unit in ends),
-        f"{claim.relation} {claim.threshold:g}",
-        f"{claim.control}: {control}" if control and claim.control else "",
-        row["published"] + ("" if pd.isna(released) else f"; released maps {number(released)}"),
-        row["verdict"]
-        + (f" {MARK}" if marked(row) else "")
-        + (f" ({row['reason']})" if row["reason"] else ""),
-    )
 
 
 def claims_markdown(claims: pd.DataFrame, known: Iterable[Claim], figures: str = "", task: str = "") -> str:

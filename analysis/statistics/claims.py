@@ -174,12 +174,10 @@ def _reasons(units: pd.DataFrame) -> list[str]:
 
 def _control(units: pd.DataFrame, independent: bool) -> dict[str, float]:
     """Mean and interval of the control over the units that have one."""
-    if "control" not in units or units["control"].isna().all():
+    controlled = units.reindex(columns=CONTROL).astype(float).dropna(subset="control")
+    if controlled.empty:
         return {}
-    controlled = units.dropna(subset="control")
-    mean = controlled["control"].mean()
-    if "control_low" not in controlled:
-        return {"control": mean}
-    below = pooled((controlled["control"] - controlled["control_low"]).to_numpy(float), independent)
-    above = pooled((controlled["control_high"] - controlled["control"]).to_numpy(float), independent)
-    return {"control": mean, "control_low": mean - below, "control_high": mean + above}
+    values, low, high = controlled.to_numpy().T
+    mean = values.mean()
+    ends = mean - pooled(values - low, independent), mean + pooled(high - values, independent)
+    return dict(zip(CONTROL, (mean, *ends), strict=True))

@@ -5,12 +5,11 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Float, Shaped
 from scipy import stats
 from statsmodels.stats.weightstats import DescrStatsW
 
 from analysis.banks import same_cells
-from analysis.statistics.resampling import Clusters, bca_interval
+from analysis.statistics.resampling import ByColumn, Clusters, Columns, Groups, bca_interval
 from analysis.statistics.significance import (
     DEFAULT_RULE,
     Rule,
@@ -37,38 +36,32 @@ def compare(
     margin: float | int = 0.5,
     permutations: int = 9999,
 ) -> pd.DataFrame:
-    """Fine-tuned minus pre-trained scores on the same sequences: one row per role, layer and head.
+    """Fine-tuned minus pre-trained scores on the same sequences, as in `change-*` (docs/tables.yaml): a row per head.
 
-    Columns: layer, head, role; n (sequences); pretrained, finetuned (mean scores); difference, low, high (BCa interval
-    at level 1 - `alpha`); p (paired t test); p_sign_flip; p_by (p_sign_flip corrected by Benjamini and Yekutieli over
-    the heads of the role); p_equivalence (two one-sided t tests of a difference within +- `margin`, score units); and
-    change, which depends on the labels `assigned_corrected` of the role tables `before` and `after`. gained: label only
-    after, p_by < alpha, difference > 0. lost: label only before, p_by < alpha, difference < 0. kept: label in both.
-    equivalent: label in neither, p_equivalence < alpha. inconclusive: all others. <NA>: not applicable before or after.
+    The interval is BCa, at level 1 - `alpha`; p is that of the paired t test; p_by corrects p_sign_flip over the heads
+    of a role; p_equivalence is for a difference within +- `margin` (score units). change depends on the labels
+    `assigned_corrected` of the role tables `before` and `after`. gained: label only after, p_by < alpha,
+    difference > 0. lost: label only before, p_by < alpha, difference < 0. kept: label in both. equivalent: label in
+    neither, p_equivalence < alpha. inconclusive: all others. <NA>: not applicable before or after.
 
     A difference that is equal in all units is exact: low = high, and the t tests have p 0 or 1. Source: Pande 2021,
     question 3; departure: the article compares labels and means without a test.
     """
     first = ordered(pretrained).astype(float)
     second = same_cells(first, ordered(finetuned), "fine-tuned scores").astype(float)
-    clusters, difference = clusters_of(first, rule.unit), second.values - first.values
-    sizes = [np.abs(state).mean("sequence") for state in (first, second)]
-    measure = partial(_tests, margin=margin, rule=rule)
+    difference, size = second - first, sum(np.abs(state).mean("sequence") for state in (first, second))
     table = long_table(first, {"pretrained": first.mean("sequence"), "finetuned": second.mean("sequence")})
-    table = table.join(over_patterns(difference, clusters, measure, sum(sizes).values))
-    flat = difference.reshape(len(difference), -1)
-    table["p_sign_flip"] = sign_flip(flat, clusters, permutations, rule.seed)
+    table = table.join(over_patterns(difference, partial(_tests, margin=margin), rule, size.values))
+    columns, clusters = difference.values.reshape(len(difference), -1), clusters_of(first, rule.unit)
+    table["p_sign_flip"] = sign_flip(columns, clusters, permutations, rule.seed)
     table["p_by"] = table.groupby("role", sort=False)["p_sign_flip"].transform(adjust, "fdr_by")
-    table["change"] = _change(table, _labels(before, table), _labels(after, table), rule.alpha)
+    table["change"] = _change(table, before, after, rule.alpha)
     return table[COLUMNS]
 
 
 def sign_flip(
-    difference: Float[np.ndarray, "sequence column"],
-    clusters: Shaped[np.ndarray, "sequence"] | None = None,
-    permutations: int = 9999,
-    seed: int = 0,
-) -> Float[np.ndarray, "column"]:
+    difference: Columns, clusters: Groups | None = None, permutations: int = 9999, seed: int = 0
+) -> ByColumn:
     """Two-sided sign-flip p of mean difference = 0 in each column; NaN if fewer than two units have a value.
 
     All columns share the flips of sequences or of whole clusters; a missing difference counts as 0. If there are more
@@ -90,11 +83,7 @@ def sign_flip(
 
 
 def _tests(
-    difference: Float[np.ndarray, "sequence column"],
-    clusters: Shaped[np.ndarray, "sequence"] | None,
-    size: Float[np.ndarray, "column"],
-    margin: float | int,
-    rule: Rule,
+    difference: Columns, clusters: Groups | None, size: ByColumn, rule: Rule, margin: float | int
 ) -> dict[str, np.ndarray]:
     """n, difference, low, high, p and p_equivalence of every column of differences of scores of this mean size.
 
@@ -118,9 +107,14 @@ def _tests(
     }
 
 
-def _change(table: pd.DataFrame, before: pd.Series, after: pd.Series, alpha: float) -> pd.Series:
-    """The class of every row (see `compare`)."""
-    had, has = (label.fillna(False).astype(bool) for label in (before, after))
+def _change(table: pd.DataFrame, before: pd.DataFrame, after: pd.DataFrame, alpha: float) -> pd.Series:
+    """The class of every row (see `compare`), by the corrected labels of both role tables."""
+    heads = pd.MultiIndex.from_frame(table[KEYS])
+    labels = pd.DataFrame({
+        state: roles.set_index(KEYS)["assigned_corrected"].astype("boolean").loc[heads].array
+        for state, roles in (("before", before), ("after", after))
+    })  # fmt: skip
+    had, has = (labels[state].fillna(False).astype(bool) for state in labels)
     changed = table["p_by"] < alpha
     rules = {
         "gained": ~had & has & changed & (table["difference"] > 0),
@@ -129,10 +123,4 @@ def _change(table: pd.DataFrame, before: pd.Series, after: pd.Series, alpha: flo
         "equivalent": ~had & ~has & (table["p_equivalence"] < alpha),
     }
     classes = pd.Series(np.select([*rules.values()], [*rules], "inconclusive"), table.index, dtype="string")
-    return classes.where(before.notna() & after.notna())
-
-
-def _labels(table: pd.DataFrame, heads: pd.DataFrame) -> pd.Series:
-    """The corrected labels of a role table, in the order of `heads`."""
-    labels = table.set_index(KEYS)["assigned_corrected"]
-    return labels.loc[pd.MultiIndex.from_frame(heads[KEYS])].astype("boolean").reset_index(drop=True)
+    return classes.where(labels.notna().all(axis=1))

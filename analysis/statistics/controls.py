@@ -1,23 +1,18 @@
 """The third label: is the mean score of a head above that of its control, by the margin of the published rule?"""
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Float, Shaped
 
 from analysis.banks import UNIFORM_SCORE, same_cells
-from analysis.banks import control_bank as control_bank
-from analysis.banks import control_sieves as control_sieves
 from analysis.roles import ROLES, UNIFORM
-from analysis.statistics.resampling import Clusters, lower_bound
+from analysis.statistics.resampling import ByColumn, Clusters, Columns, Groups, lower_bound
 from analysis.statistics.significance import (
     DEFAULT_RULE,
     Rule,
     adjust,
-    clusters_of,
     corrected_label,
     mean_above,
     ordered,
@@ -55,9 +50,8 @@ def controlled_table(scores: xr.DataArray, control: xr.DataArray, rule: Rule = D
     rule_of_difference = replace(rule, tau=rule.tau - UNIFORM_SCORE)
     with quiet():  # heads without a sequence
         size = np.nanmean(np.abs(array.values) + np.abs(paired.values), axis=0, dtype=np.float64)
-    difference = array.values.astype(np.float64) - paired.values
-    measure = partial(_paired_tests, rule=rule_of_difference)
-    tests = over_patterns(difference, clusters_of(array, rule.unit), measure, size)
+    difference = array.astype(np.float64) - paired
+    tests = over_patterns(difference, _paired_tests, rule_of_difference, size)
     testable = table["assigned_corrected"].notna()
     beyond, controlled = (
         tests[name].where(testable).groupby(table["role"], sort=False).transform(adjust, "fdr_by")
@@ -78,10 +72,7 @@ def controlled_table(scores: xr.DataArray, control: xr.DataArray, rule: Rule = D
 
 
 def _paired_tests(
-    difference: Float[np.ndarray, "sequence column"],
-    clusters: Shaped[np.ndarray, "sequence"] | None,
-    size: Float[np.ndarray, "column"],
-    rule: Rule,
+    difference: Columns, clusters: Groups | None, size: ByColumn, rule: Rule
 ) -> dict[str, np.ndarray]:
     """One-sided p of mean difference > 0 and > `tau`, and the lower bound of the bootstrap-t; NaN without spread."""
     sums = Clusters.of(difference, clusters, size)

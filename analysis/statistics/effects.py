@@ -20,6 +20,7 @@ from analysis.statistics.intervals import crossed_interval
 AUC, REFITTED = "auc", "refitted loss"
 EFFECT_METRICS = (AUC, REFITTED, "loss", "accuracy")
 Scores = Float[np.ndarray, "*variant sequence"]
+Classes = Int[np.ndarray, " sequence"]
 
 
 def match_logit(logits: Float[np.ndarray, "*variant sequence class"], match: int = 1) -> Scores:
@@ -49,7 +50,7 @@ def auc_parts(scores: Scores, positive: Bool[np.ndarray, " sequence"]) -> Scores
     return auc + (parts - auc) * np.where(positive, n / counts[True], n / counts[False])
 
 
-def stratified_halves(labels: Int[np.ndarray, " sequence"], seed: int = 0) -> Bool[np.ndarray, " sequence"]:
+def stratified_halves(labels: Classes, seed: int = 0) -> Bool[np.ndarray, " sequence"]:
     """Two random halves with the same share of every label: True is the first."""
     order = np.random.default_rng(seed).permutation(len(labels))
     places = order[np.argsort(labels[order], kind="stable")]
@@ -58,9 +59,9 @@ def stratified_halves(labels: Int[np.ndarray, " sequence"], seed: int = 0) -> Bo
     return half
 
 
-def refitted_losses(logits: Logits, labels: Int[np.ndarray, " sequence"], seed: int = 0) -> Scores:
+def refitted_losses(logits: Logits, labels: Classes) -> Scores:
     """The cross entropy of every sequence (nats) under a logistic regression on logits, fitted on the other half."""
-    half = stratified_halves(labels, seed)
+    half = stratified_halves(labels)
     cross_entropy = np.full(logits.shape[:2], np.nan)
     for variant, values in enumerate(logits.astype(np.float64)):
         for fitted in (half, ~half):
@@ -73,9 +74,7 @@ def refitted_losses(logits: Logits, labels: Int[np.ndarray, " sequence"], seed: 
     return cross_entropy
 
 
-def costs_by_metric(
-    logits: Logits, labels: Int[np.ndarray, " sequence"], match: int = 1, seed: int = 0
-) -> dict[str, Scores]:
+def costs_by_metric(logits: Logits, labels: Classes, match: int = 1) -> dict[str, Scores]:
     """A number for every variant and sequence and each of EFFECT_METRICS, larger where the answers are worse.
 
     Their means are the losses (nats), and the AUC and the accuracy with a minus sign. `match` is the class whose log
@@ -83,25 +82,20 @@ def costs_by_metric(
     """
     return {
         AUC: -auc_parts(match_logit(logits, match), labels == match),
-        REFITTED: refitted_losses(logits, labels, seed),
+        REFITTED: refitted_losses(logits, labels),
         "loss": losses(logits, labels)[..., 0],
         "accuracy": -correct(logits, labels)[..., 0],
     }
 
 
 def effect_table(
-    logits: xr.DataArray,
-    labels: Int[np.ndarray, " sequence"],
-    match: int = 1,
-    seed: int = 0,
-    task: str = "the task",
+    logits: xr.DataArray, labels: Classes, match: int = 1, task: str = "the task"
 ) -> pd.DataFrame:
     """The effect of every intervention: a row per metric of EFFECT_METRICS and intervention.
 
-    `logits` have the row "none"; `match` is the class whose log odds the AUC ranks. Columns intervention, metric,
-    baseline (the metric without intervention), effect (fall of AUC and accuracy, rise of the losses, in nats), low,
-    high (95 %, over sequences), rank (1 is the largest effect) and shift (change of the mean log odds of `match`).
-    Raises InputError, which names the `task`, if all sequences or none have the label `match`.
+    `logits` have the row "none"; `match` is the class whose log odds the AUC ranks. Columns as in `matching_effects`
+    (docs/tables.yaml); intervals are over sequences. Raises InputError, which names the `task`, if all sequences or
+    none have the label `match`.
     """
     positives = int((labels == match).sum())
     if positives in (0, len(labels)):
@@ -113,7 +107,7 @@ def effect_table(
     values = np.concatenate([base.values, others.values])
     odds = match_logit(values, match)
     shift, tables = (odds[1:] - odds[0]).mean(axis=-1), []
-    for metric, costs in costs_by_metric(values, labels, match, seed).items():
+    for metric, costs in costs_by_metric(values, labels, match).items():
         rows = [crossed_interval(row[None]) for row in costs[1:] - costs[0]]
         table = pd.DataFrame(rows, columns=["effect", "low", "high"]).assign(shift=shift)
         table["rank"] = table["effect"].rank(ascending=False, method="min")

@@ -1,13 +1,12 @@
 """95 % intervals: of means over units, over runs and items, and of statistics by draws of the bootstrap."""
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float, Num, Shaped
 from scipy import stats
 
-from analysis.statistics.resampling import Clusters
+from analysis.statistics.resampling import Clusters, quiet
 
 MINIMUM_RUNS = 3  # with fewer, an interval is over items alone
 Interval = tuple[float, float, float]  # value, low, high
@@ -73,10 +72,7 @@ def draws_interval(draws: Float[np.ndarray, "*run draw"]) -> Interval:
     return t_interval(value, variances)
 
 
-def percentile_interval(
-    draws: Num[np.ndarray, "draw *statistic"],
-) -> Float[np.ndarray, "end *statistic"]:
+def percentile_interval(draws: Num[np.ndarray, "draw *statistic"]) -> Float[np.ndarray, "end *statistic"]:
     """Low and high of draws below a first row that holds the sample's own value; missing draws are left out."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a statistic that no draw has: NaN
+    with quiet():  # a statistic that no draw has
         return np.nanquantile(draws[1:], [0.025, 0.975], axis=0)

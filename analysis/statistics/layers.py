@@ -24,9 +24,9 @@ def layers_within(depth: int, region: tuple[Fraction, Fraction]) -> list[int]:
     return [layer for layer in range(depth) if start <= layer < stop] or [int(start)]
 
 
-def blocks_of(count: int, blocks: int = BLOCKS) -> Int[np.ndarray, " sequence"]:
+def blocks_of(count: int) -> Int[np.ndarray, " sequence"]:
     """The block of every sequence of a streaming pass, which keeps a mean for each block instead of one for all."""
-    return np.arange(count) % min(blocks, count)
+    return np.arange(count) % min(BLOCKS, count)
 
 
 def on_other_half(by_head: Float[np.ndarray, "block head"]) -> Float[np.ndarray, " block"]:
@@ -37,5 +37,5 @@ def on_other_half(by_head: Float[np.ndarray, "block head"]) -> Float[np.ndarray,
 
 
 def head_grid(table: pd.DataFrame, column: str) -> Float[np.ndarray, "layer head"]:
-    """A column of a table with one row per head, as layers x heads."""
-    return table.pivot(index="layer", columns="head", values=column).to_numpy(float)
+    """A column of a table with one row per head, as layers x heads; NaN if it is missing."""
+    return table.pivot(index="layer", columns="head", values=column).to_numpy(float, na_value=np.nan)

@@ -22,18 +22,12 @@ def moments(scores: xr.DataArray) -> xr.Dataset:
     `m2` and `m3` are the sums of the squares and cubes of the deviations from the mean. The attribute `arithmetic` of
     the scores is kept. Scores of no sequence give the neutral element of `merge`.
     """
-    values = scores.transpose(*DIMENSIONS).values.astype(np.float64)
-    present = ~np.isnan(values)
-    n = present.sum(axis=0)
-    mean = np.where(present, values, 0).sum(axis=0) / np.maximum(n, 1)
-    deviations = np.where(present, values - mean, 0)
-    sums = ((deviations**power).sum(axis=0) for power in (2, 3))
-    names = DIMENSIONS[1:]
-    return xr.Dataset(
-        {field: (names, values) for field, values in zip(FIELDS, (n, mean, *sums), strict=True)},
-        {name: scores[name].values for name in names},
-        {"arithmetic": scores.attrs.get("arithmetic", "corrected")},
-    )
+    values = scores.transpose(*DIMENSIONS).astype(np.float64).reset_coords(drop=True).drop_attrs()
+    n = values.count("sequence")
+    mean = values.sum("sequence") / np.maximum(n, 1)
+    sums = (((values - mean) ** power).sum("sequence") for power in (2, 3))
+    arithmetic = scores.attrs.get("arithmetic", "corrected")
+    return xr.Dataset(dict(zip(FIELDS, (n, mean, *sums), strict=True)), attrs={"arithmetic": arithmetic})
 
 
 def merge(first: xr.Dataset, second: xr.Dataset) -> xr.Dataset:

@@ -1,7 +1,8 @@
 """The bootstrap of means over sequences, or over clusters of sequences: every head in one matrix product."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, comb, prod
@@ -14,6 +15,10 @@ from scipy import sparse, stats
 from analysis.errors import InputError
 
 Head = tuple[int, int]  # layer, head
+Columns = Float[np.ndarray, "sequence column"]  # scores of many heads on the same sequences
+ByColumn = Float[np.ndarray, " column"]
+Groups = Shaped[np.ndarray, " sequence"]  # the cluster of every sequence
+Numbers = Float[np.ndarray, "..."] | float
 ROUNDING = 1e-12  # a difference of sums of squares counts as zero below this share of the minuend
 # A standard deviation below this share of the size of scores is rounding, not spread. Scores are sums in single
 # precision (epsilon 1.2e-7): those of a head with uniform attention, which are equal but for rounding, vary by up to
@@ -23,6 +28,14 @@ SPREAD = 32 * float(np.finfo(np.float32).eps)
 # Of the heads of its layers that a set may have, to be compared with random sets.
 LARGEST_SHARE = Fraction(2, 3)
 BATCH = 4_000_000  # entries of the largest matrix of resamples in memory (32 MB)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Hides the warnings of scipy and numpy about constant or empty columns, which become NaN here."""
+    with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)
+        yield
 
 
 def resampled(
@@ -69,9 +82,7 @@ class Moments(NamedTuple):
     sd: Float[np.ndarray, "*draw column"]
 
 
-def has_spread(
-    size: Float[np.ndarray, "..."] | float, sd: Float[np.ndarray, "..."] | float
-) -> Bool[np.ndarray, "..."]:
+def has_spread(size: Numbers, sd: Numbers) -> Bool[np.ndarray, "..."]:
     """Whether scores of this size vary by more than rounding (see SPREAD); False where `sd` is NaN."""
     return np.asarray(sd > SPREAD * np.abs(size))
 
@@ -83,19 +94,14 @@ class Clusters:
     `size` is that of the scores, with which their spread is compared.
     """
 
-    centre: Float[np.ndarray, "column"]
-    size: Float[np.ndarray, "column"]
+    centre: ByColumn
+    size: ByColumn
     sizes: Float[np.ndarray, "cluster"]
     totals: Float[np.ndarray, "cluster column"]
     squares: Float[np.ndarray, "cluster column"]
 
     @classmethod
-    def of(
-        cls,
-        values: Float[np.ndarray, "sequence column"],
-        clusters: Shaped[np.ndarray, "sequence"] | None = None,
-        size: Float[np.ndarray, "column"] | None = None,
-    ) -> "Clusters":
+    def of(cls, values: Columns, clusters: Groups | None = None, size: ByColumn | None = None) -> "Clusters":
         """The sums of scores without NaN; without `clusters`, every sequence is a cluster of its own.
 
         Differences of scores need the `size` of these scores; that of scores is their mean.
@@ -136,7 +142,7 @@ class Clusters:
         constant = ~has_spread(self.size, sd) & ~np.isnan(sd)
         return Moments(mean + self.centre, np.where(constant, 0, error), np.where(constant, 0, sd))
 
-    def skewness(self) -> Float[np.ndarray, "column"]:
+    def skewness(self) -> ByColumn:
         """Skewness of what clusters add to the mean, for single sequences that of the scores; NaN without spread."""
         second, third = ((self.totals**power).mean(axis=0) for power in (2, 3))  # the totals sum to 0
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -144,29 +150,29 @@ class Clusters:
 
 
 def bca_interval(
-    values: Float[np.ndarray, "sequence column"],
-    clusters: Shaped[np.ndarray, "sequence"] | None = None,
+    values: Columns,
+    clusters: Groups | None = None,
     alpha: float = 0.05,
     resamples: int = 999,
     seed: int = 0,
-    size: Float[np.ndarray, "column"] | None = None,
-) -> tuple[Float[np.ndarray, "column"], Float[np.ndarray, "column"]]:
-    """Both ends of the BCa interval of each mean at level 1 - `alpha`, for scores without NaN.
+    size: ByColumn | None = None,
+) -> Float[np.ndarray, "2 column"]:
+    """Both ends of the BCa interval of each mean at level 1 - `alpha`; with `clusters`, whole clusters are drawn.
 
-    With `clusters`, one per sequence, whole clusters are drawn. `size` as in `Clusters.of`. NaN for scores without
-    spread and for fewer than two units. Source: Davison and Hinkley 1997, chapter 5.
+    `values` without NaN, and `size`, as in `Clusters.of`. NaN for scores without spread and for fewer than two units.
+    Source: Davison and Hinkley 1997, chapter 5.
     """
-    sums = Clusters.of(values, clusters, size) if len(values) else None
-    if sums is None or len(sums.sizes) < 2:
-        return np.full(values.shape[1], np.nan), np.full(values.shape[1], np.nan)
+    units = len(values) if clusters is None else len(np.unique(clusters))
+    if units < 2:
+        return np.full((2, values.shape[1]), np.nan)
+    sums = Clusters.of(values, clusters, size)
 
     def means(counts: np.ndarray) -> np.ndarray:
         # BCa counts equal means: rounding errors must not make them differ.
         return np.moveaxis(np.round(sums.moments(counts).mean, 6), -1, 0)
 
-    ends = bca(means, len(sums.sizes), max(values.shape), alpha, resamples, seed)
-    low, high = np.where(sums.moments().error > 0, ends, np.nan)
-    return low, high
+    ends = bca(means, units, max(values.shape), alpha, resamples, seed)
+    return np.where(sums.moments().error > 0, ends, np.nan)
 
 
 def bca(
@@ -186,8 +192,7 @@ def bca(
     def of_indices(indices: np.ndarray, axis: int) -> np.ndarray:
         return statistic(counted(indices, units))
 
-    with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
-        warnings.simplefilter("ignore")  # about columns without an interval, whose bounds are NaN
+    with quiet():  # about columns without an interval
         result = stats.bootstrap(
             (np.arange(units),), of_indices, vectorized=True, axis=-1, confidence_level=1 - alpha,
             batch=max(1, BATCH // size), n_resamples=resamples, rng=seed,
@@ -195,9 +200,7 @@ def bca(
     return np.stack(result.confidence_interval)
 
 
-def lower_bound(
-    sums: Clusters, alpha: float = 0.05, resamples: int = 999, seed: int = 0
-) -> Float[np.ndarray, "column"]:
+def lower_bound(sums: Clusters, alpha: float = 0.05, resamples: int = 999, seed: int = 0) -> ByColumn:
     """The one-sided lower bound of each mean by the bootstrap-t.
 
     It exceeds a threshold exactly if the bootstrap-t test of mean > threshold has p <= `alpha`, where p is (1 +

@@ -19,7 +19,6 @@ DIRECTIONS = {
     "both": ("{}", "{}_reversed"),
 }
 WINDOWS = {"corrected": "window_{}", "published": "window_{}_published"}
-GROUP = ["task", "state"]
 MASSES = ("sep", "cls", "other")  # targets of attention
 HEAD = ["layer", "head"]
 LABELS = {"assigned": "published", "assigned_corrected": "corrected", "assigned_controlled": "controlled"}
@@ -91,15 +90,11 @@ def _pooled(parts: list[xr.DataArray]) -> xr.DataArray:
 def role_counts(table: pd.DataFrame) -> pd.DataFrame:
     """Three counts of the heads of each role, and two of all heads, over the rows of tables of `controlled_table`.
 
-    Columns: assigned (published rule); of these, exceeds_control (mean score above that of the control, paired, p
-    corrected) and assigned_controlled (by tau - 1); of all heads that can be tested, tested and all_exceed
-    (the base rate); ratio, the median over labelled heads of the mean score over that of the control. A uniform head is
-    exceeded by nearly all heads: its roles have no counts of exceeding.
+    Columns: those of COUNT_NAMES; of all heads that can be tested, tested and all_exceed (the base rate); ratio, the
+    median over labelled heads of the mean score over that of the control. A uniform head is exceeded by nearly all
+    heads: its roles have no counts of exceeding.
     """
-    assigned, controlled = (
-        table[name].fillna(False).astype(bool) for name in ("assigned", "assigned_controlled")
-    )
-    exceeds = table["exceeds_control"].fillna(False).astype(bool)
+    assigned, exceeds, controlled = (table[name].fillna(False).astype(bool) for name in COUNT_NAMES)
     columns = {
         "assigned": assigned,
         "exceeds_control": assigned & exceeds,
@@ -171,12 +166,10 @@ def transitions(pretrained_table: pd.DataFrame, finetuned_table: pd.DataFrame) -
 
 
 def label_agreement(table: pd.DataFrame) -> pd.DataFrame:
-    """The agreement of fine-tuning runs on the heads of a role: one row per task and role.
+    """The agreement of fine-tuning runs on the heads of a role: the table `seeds_agreement` (docs/tables.yaml).
 
-    `table` holds published labels of the pre-trained encoder (`seed` missing) and of every run (`seed`). Columns: task,
-    role, runs; between_runs, with_pretrained: mean Jaccard index of the sets of heads over pairs of runs, and of each
-    run with the pre-trained encoder (NaN if all sets are empty); always, ever: heads with the role in every run, and in
-    at least one.
+    `table` holds published labels of the pre-trained encoder (`seed` missing) and of every run (`seed`). Jaccard
+    indices are NaN if all sets of heads are empty.
     """
     rows = []
     for (task, role), part in table.groupby(["task", "role"], sort=False):
@@ -223,4 +216,4 @@ def mass_table(scores: xr.DataArray) -> pd.DataFrame:
 
 
 def _group(table: pd.DataFrame) -> list[str]:
-    return [name for name in GROUP if name in table.columns]
+    return [name for name in ("task", "state") if name in table.columns]

@@ -1,22 +1,19 @@
 """The test of a head: is its mean sieve bias score above the threshold? As published, and corrected."""
 
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from analysis.banks import DIMENSIONS as DIMENSIONS
 from analysis.errors import InputError
-from analysis.statistics.resampling import Clusters, has_spread, lower_bound
+from analysis.statistics.resampling import ByColumn, Clusters, Columns, Groups, has_spread, lower_bound, quiet
 
 # Degrees of freedom of the standard deviation; the authors' code divides by n.
 DDOF = {"corrected": 1, "published": 0}
@@ -110,7 +107,7 @@ def published_labels(test: HeadTest, rule: Rule) -> Float[np.ndarray, "..."]:
     return np.where(test.n < 2, np.nan, rejects & (test.mean > rule.tau))
 
 
-def mean_above(sums: Clusters, tau: float | int) -> Float[np.ndarray, "column"]:
+def mean_above(sums: Clusters, tau: float | int) -> ByColumn:
     """One-sided p of mean > `tau` by the t test with the correction for skewness of Hall (1992); NaN without spread.
 
     With a skewness of g over n units, t + g t^2 / (3 n^(1/2)) + g^2 t^3 / (27 n) + g / (6 n^(1/2)) takes the place of
@@ -155,22 +152,18 @@ def role_table(scores: xr.DataArray, rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
     p < `alpha` / (144 * 5.55) = 0.00006 after BY. `papers.pande2021.robustness` measures size and power.
     Departure from Pande 2021: everything but the columns of `published_table`.
     """
-    published, array = published_table(scores, rule), ordered(scores)
-    evidence = over_patterns(array.values, clusters_of(array, rule.unit), partial(_evidence, rule=rule))
-    table = published.join(evidence)
-    table["status"] = _status(table, rule, scores.attrs.get("undefined", "").split(", "))
-    families = table["p_corrected"].where(table["status"] == TESTED).groupby(table["role"], sort=False)
+    array = ordered(scores)
+    table = published_table(scores, rule).join(over_patterns(array, _evidence, rule))
+    status = _status(table, rule, scores.attrs.get("undefined", "").split(", "))
+    families = table["p_corrected"].where(status == TESTED).groupby(table["role"], sort=False)
     for name, method in CORRECTIONS.items():
         table[name] = families.transform(adjust, method)
-    table["assigned_corrected"] = corrected_label(
-        table["p_by"], table["lower_bootstrap_t"], table["mean"], table["status"] == BY_MEAN, rule
-    )
-    columns = evidence.columns.drop(["units", "p_corrected"])
-    return table[[*published.columns, *columns, *CORRECTIONS, "status", "assigned_corrected"]]
+    label = corrected_label(table["p_by"], table["lower_bootstrap_t"], table["mean"], status == BY_MEAN, rule)
+    return table.drop(columns=["units", "p_corrected"]).assign(status=status, assigned_corrected=label)
 
 
 def corrected_label(
-    p: pd.Series, bound: pd.Series, mean: pd.Series, by_mean: pd.Series, rule: Rule
+    p: pd.Series, bound: pd.Series, mean: pd.Series, by_mean: pd.Series | np.ndarray, rule: Rule
 ) -> pd.Series:
     """Whether p < `alpha` and bound > `tau`, for the heads in `by_mean` whether mean > `tau`; <NA> without a test."""
     label = ((p < rule.alpha) & (bound > rule.tau)).mask(by_mean, mean > rule.tau)
@@ -179,8 +172,6 @@ def corrected_label(
 
 def adjust(p: Float[np.ndarray, "..."] | pd.Series, method: str) -> Float[np.ndarray, "..."]:
     """Adjusted p-values of one family of tests ("holm", "fdr_bh", "fdr_by"); a NaN stays NaN and counts as no test."""
-    if method not in CORRECTIONS.values():
-        raise InputError(f"method {method!r} is unknown; use one of {', '.join(CORRECTIONS.values())}")
     adjusted = np.array(p, dtype=np.float64)
     present = ~np.isnan(adjusted)
     if present.any():
@@ -206,7 +197,7 @@ def corrections(table: pd.DataFrame) -> pd.DataFrame:
     return keys.assign(**{f"{name}_all": adjust(table["p"], how) for name, how in CORRECTIONS.items()})
 
 
-def clusters_of(scores: xr.DataArray, unit: str) -> Shaped[np.ndarray, "sequence"] | None:
+def clusters_of(scores: xr.DataArray, unit: str) -> Groups | None:
     """The cluster of each sequence if the unit is "cluster", None if it is "sequence"."""
     if unit == "sequence":
         return None
@@ -216,17 +207,18 @@ def clusters_of(scores: xr.DataArray, unit: str) -> Shaped[np.ndarray, "sequence
 
 
 def over_patterns(
-    values: Float[np.ndarray, "sequence ..."],
-    clusters: Shaped[np.ndarray, "sequence"] | None,
+    scores: xr.DataArray,
     measure: Callable[..., dict[str, np.ndarray]],
+    rule: Rule,
     size: Float[np.ndarray, "..."] | None = None,
 ) -> pd.DataFrame:
-    """The results of `measure(values without NaN, their clusters, size)` for every column of `values`, in their order.
+    """The results of `measure(scores without NaN, their clusters, size, rule)`, a row for every role, layer and head.
 
-    Columns with values for the same sequences are measured together and share resamples. Differences of scores need
-    the `size` of these scores (see `Clusters.of`).
+    Heads with scores of the same sequences are measured together and share resamples. Differences of scores need the
+    `size` of these scores (see `Clusters.of`).
     """
-    columns = values.reshape(len(values), -1).astype(np.float64)
+    clusters = clusters_of(scores, rule.unit)
+    columns = scores.values.astype(np.float64).reshape(len(scores), -1)
     patterns, pattern_of = np.unique(~np.isnan(columns), axis=1, return_inverse=True)
     parts = []
     for number, present in enumerate(patterns.T):
@@ -234,16 +226,13 @@ def over_patterns(
         units = None if clusters is None else clusters[present]
         sizes = None if size is None else size.ravel()[members]
         with quiet():
-            results = measure(columns[np.ix_(present, members)], units, sizes)
+            results = measure(columns[np.ix_(present, members)], units, sizes, rule)
         parts.append(pd.DataFrame(results, index=members))
     return pd.concat(parts).sort_index()
 
 
 def _evidence(
-    values: Float[np.ndarray, "sequence column"],
-    clusters: Shaped[np.ndarray, "sequence"] | None,
-    size: Float[np.ndarray, "column"] | None,
-    rule: Rule,
+    values: Columns, clusters: Groups | None, size: ByColumn | None, rule: Rule
 ) -> dict[str, np.ndarray]:
     """The columns of `role_table` for scores without NaN, and the number of units and the corrected t p."""
     sums = Clusters.of(values, clusters, size)
@@ -286,11 +275,3 @@ def ordered(scores: xr.DataArray) -> xr.DataArray:
     if set(scores.dims) != set(DIMENSIONS):
         raise InputError(f"scores have the dimensions {scores.dims}; they must be {DIMENSIONS}")
     return scores.transpose(*DIMENSIONS)
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Hides the warnings of scipy and numpy about constant or empty columns, which become NaN here."""
-    with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
-        warnings.simplefilter("ignore", RuntimeWarning)
-        yield

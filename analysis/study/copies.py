@@ -18,7 +18,7 @@ from analysis.files import write_text
 from analysis.study.folders import Folders, short
 from analysis.study.profiles import command_line, source
 
-PARAMETERS, INJECTED = "parameters", "injected-parameters"  # tags of cells
+INJECTED = "injected-parameters"  # the tag of the cell with papermill's parameters
 LINKS = ("links-above", "links-below")  # ids of the first and the last cell
 TEXTS = {"text/html", "text/plain"}
 # Random names: those that pandas gives to styled tables, and addresses of objects.
@@ -30,10 +30,8 @@ FOLDED = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"], "transient
 
 
 def prepared(notebook):
-    """A notebook with the set-up cell below its parameters folded."""
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    place = next(number for number, cell in enumerate(code) if PARAMETERS in cell.metadata.get("tags", []))
-    for cell in code[place + 1 : place + 2]:
+    """A notebook with its second code cell, the set-up below the parameters, folded."""
+    for cell in [cell for cell in notebook.cells if cell.cell_type == "code"][1:2]:
         cell.metadata.update(FOLDED)
     return notebook
 
@@ -80,12 +78,10 @@ def linked(notebook, name: str, order: Sequence[str], cpu_seconds: float):
         place = order.index(name)
         before = [f"[← {other}]({other}.ipynb)" for other in order[max(place - 1, 0) : place]]
         after = [f"[{other} →]({other}.ipynb)" for other in order[place + 1 : place + 2]]
-        text = " · ".join([*before, "[index](../README.md)", *after])
-        texts = f"{text} · this run took {cpu_seconds:.0f} CPU seconds", text
-        above, below = (
-            nbformat.v4.new_markdown_cell(words, id=cell_id)
-            for words, cell_id in zip(texts, LINKS, strict=True)
-        )
+        links = " · ".join([*before, "[index](../README.md)", *after])
+        cost = f"this run took {cpu_seconds:.0f} CPU seconds"
+        above = nbformat.v4.new_markdown_cell(f"{links} · {cost}", id=LINKS[0])
+        below = nbformat.v4.new_markdown_cell(links, id=LINKS[1])
         notebook.cells = [above, *notebook.cells, below]
     return notebook
 

@@ -18,7 +18,7 @@ from analysis.statistics.effects import AUC
 from analysis.statistics.roles import COUNTS, ROLES, role_counts
 from analysis.study.folders import Folders
 from analysis.study.profiles import parameters
-from analysis.study.provenance import files_of, records_of
+from analysis.study.provenance import records_in
 from analysis.study.results import Results
 from analysis.synthesis.regression import ALL_ROLES, WITHOUT
 
@@ -58,10 +58,11 @@ def saved_claims(results: Results) -> dict[str, pd.DataFrame]:
     """
     names = {paper: [f"claims-{paper}"] for paper in PAPERS}
     names["synthesis"].append("claims-matching")
-    tables = {
-        paper: current({name: results.load_if_saved(name) for name in names[paper]}) for paper in PAPERS
-    }
-    return {paper: pd.concat(parts.values(), ignore_index=True) for paper, parts in tables.items() if parts}
+    tables = {}
+    for paper in PAPERS:
+        if parts := current({name: results.load_if_saved(name) for name in names[paper]}):
+            tables[paper] = pd.concat(parts.values(), ignore_index=True)
+    return tables
 
 
 def claims_section(tables: Mapping[str, pd.DataFrame]) -> str:
@@ -88,72 +89,58 @@ def encoder_of(profile: str) -> str:
 
 def places(results: Results) -> dict[str, str]:
     """The numbers that README and the summary name, as texts; "–" for a number that no table has."""
-    tables, claims = saved_claims(results), known_claims()
-    controls = [claim for name in tables for claim in claims[name] if claim.control]
-    tasks = parameters("04_compare", results.profile.folder.name)["tasks"]
-    names = [f"roles-{task}-finetuned" for task in tasks]
-    roles = [results.load_table(name) for name in names if name in results.table_names()]
-    counts = role_counts(pd.concat(roles)) if roles else pd.DataFrame(columns=COUNTS)
-    numbers = {
-        "claims": sum(map(len, tables.values())),
-        "claims_with_control": len(controls),
-        "encoders": len(roles),
-    }
-    for role, row in counts.reindex(ROLES).iterrows():
-        numbers |= {f"{role}_{label}": row[label] for label in COUNTS}
-    texts = {name: number_text(value) for name, value in numbers.items()}
-    return texts | _matching_numbers(results) | _untrained_blocks(results) | _explained(results) | _costs()
-
-
-def _matching_numbers(results: Results) -> dict[str, str]:
-    """What redirecting the matching heads does in each pair task: falls of the AUC, and shares called matching."""
     from analysis.synthesis.matching import BOTH, NATURAL, TO_OWN, TO_WRONG  # loads torch
 
-    # By the name of their place after the task: column, edit of the heads, and format.
-    edits = {
-        "fall_ablated": ("fall", BOTH, ".2f"),
-        "fall_own": ("fall", TO_OWN, ".2f"),
-        "fall_wrong": ("fall", TO_WRONG, ".2f"),
-        "share": ("share", "none", ".0%"),
-        "share_dialled": ("share", NATURAL, ".0%"),
+    tables, claims, profile = saved_claims(results), known_claims(), results.profile.folder.name
+    names = [f"roles-{task}-finetuned" for task in parameters("04_compare", profile)["tasks"]]
+    roles = [results.load_table(name) for name in names if name in results.table_names()]
+    counts = role_counts(pd.concat(roles)) if roles else pd.DataFrame(columns=COUNTS)
+    texts = {
+        "claims": number_text(sum(map(len, tables.values()))),
+        "claims_with_control": number_text(sum(bool(c.control) for name in tables for c in claims[name])),
+        "encoders": number_text(len(roles)),
     }
-    pair_tasks = parameters("11_matching", results.profile.folder.name)["pair_tasks"]
+    for role, row in counts.reindex(ROLES).iterrows():
+        texts |= {f"{role}_{label}": number_text(row[label]) for label in COUNTS}
+    # Redirecting the matching heads, by pair task: falls of the AUC, and shares of pairs called matching.
     answers = pd.concat([results.load_if_saved(name) for name in ("matching_redirection", "matching_dial")])
     answers = answers.reindex(columns=["task", "trained", "compared", "edit", "fall", "share"])
     answers = answers[answers["trained"].eq(True) & answers["compared"].ne(True)]
-    means = answers.groupby(["task", "edit"])[["fall", "share"]].mean()
-    return {
-        f"{task}_{name}": number_text(means[column].get((task, edit)), form)
-        for task in pair_tasks
-        for name, (column, edit, form) in edits.items()
-    }
-
-
-def _untrained_blocks(results: Results) -> dict[str, str]:
-    """How many heads of an encoder with random weights the published rule calls block."""
-    controls = results.load_if_saved("controls").reindex(columns=["control", "role", "published"])
-    rows = controls[(controls["control"] == "random weights") & (controls["role"] == "block")]
-    return {"block_untrained": number_text(next(iter(rows["published"]), None))}
-
-
-def _explained(results: Results) -> dict[str, str]:
-    """The variance of ablation effects that role scores explain without the matching heads, and shuffled scores."""
-    columns = ["response", "variant", "term", "share", "share_shuffled"]
-    slopes = results.load_if_saved("synthesis_regression").reindex(columns=columns)
-    is_row = (slopes[columns[:3]] == [AUC, WITHOUT, ALL_ROLES]).all(axis=1)
-    return {name: number_text(next(iter(slopes.loc[is_row, name]), None), ".0%") for name in columns[3:]}
+    means = answers.groupby(["task", "edit"])[["fall", "share"]].mean().reset_index()
+    for task in parameters("11_matching", profile)["pair_tasks"]:
+        for name, edit in (("ablated", BOTH), ("own", TO_OWN), ("wrong", TO_WRONG)):
+            texts[f"{task}_fall_{name}"] = number_text(number_in(means, "fall", task=task, edit=edit), ".2f")
+        for name, edit in (("share", "none"), ("share_dialled", NATURAL)):
+            texts[f"{task}_{name}"] = number_text(number_in(means, "share", task=task, edit=edit), ".0%")
+    # How many heads of an encoder with random weights the published rule calls block.
+    controls = results.load_if_saved("controls")
+    untrained = number_in(controls, "published", control="random weights", role="block")
+    texts["block_untrained"] = number_text(untrained)
+    # The variance of ablation effects that role scores, and shuffled ones, explain without the matching heads.
+    slopes = results.load_if_saved("synthesis_regression")
+    for column in ("share", "share_shuffled"):
+        share = number_in(slopes, column, response=AUC, variant=WITHOUT, term=ALL_ROLES)
+        texts[column] = number_text(share, ".0%")
+    return texts | _costs()
 
 
 def _costs() -> dict[str, str]:
     """How long the committed runs take on two cores: minutes of offline and hours of glue-minilm."""
     seconds = {}
     for profile in ("offline", "glue-minilm"):
-        records = records_of(files_of(Folders(profile).folder)).values()
+        records = records_in(Folders(profile).folder).values()
         seconds[profile] = sum(record.get("cpu_seconds", math.nan) for record in records) / 2
     return {
         "offline_minutes": number_text(seconds["offline"] / 60, ".0f"),
         "glue_hours": number_text(seconds["glue-minilm"] / 3600, ".1f"),
     }
+
+
+def number_in(table: pd.DataFrame, column: str, **row: str) -> float | None:
+    """The number of a column in the first row with these values; None without such a row or column."""
+    table = table.reindex(columns=[*row, column])
+    is_row = (table[[*row]] == [*row.values()]).all(axis=1)
+    return next(iter(table.loc[is_row, column]), None)
 
 
 def number_text(value: float | None, form: str = "") -> str:

@@ -11,7 +11,7 @@ from analysis.statistics.judge import VERDICTS
 from analysis.study.folders import Folders
 from analysis.study.front_page import PAPERS, encoder_of, saved_claims
 from analysis.study.profiles import command_line, source
-from analysis.study.provenance import files_of, records_of
+from analysis.study.provenance import records_in
 from analysis.study.results import Results
 from analysis.study.runs import MACHINE_ROOM
 
@@ -30,11 +30,12 @@ def verdicts(profile: str) -> Iterator[str]:
 def write_index(profile: str, runs: Sequence[str]) -> Path:
     """Writes the index: verdicts, and the notebooks of `runs` that have run, with their figures; returns its path."""
     folders = Folders(profile)
-    records = records_of(files_of(folders.folder))
+    records = records_in(folders.folder)
     copies: dict[str, list[str]] = {}
-    for run in (run for run in runs if (folders.notebooks / f"{run}.ipynb").exists()):
-        copies.setdefault(run.split("-")[0], []).append(run)
-    copies = {name: names for name, names in copies.items() if name not in MACHINE_ROOM}
+    for run in runs:
+        notebook = run.split("-")[0]
+        if notebook not in MACHINE_ROOM and (folders.notebooks / f"{run}.ipynb").exists():
+            copies.setdefault(notebook, []).append(run)
     first = [f"1. [{_title(name)}](notebooks/{copies[name][0]}.ipynb)" for name in FIRST if name in copies]
     lines = [f"# Results of profile `{profile}`", "", f"Encoder: {encoder_of(profile)}.", ""]
     lines += ["## Read these first", "", *first, "", "## Verdicts", ""]

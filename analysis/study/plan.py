@@ -1,6 +1,5 @@
 """`make plan`: the CPU seconds of the runs of a profile when its results were made, and their longest chain."""
 
-import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -8,6 +7,7 @@ from graphlib import TopologicalSorter
 
 from analysis.study.folders import Folders
 from analysis.study.profiles import command_line
+from analysis.study.provenance import records_in
 
 
 def prerequisites(rules: str, runs: Sequence[str]) -> dict[str, set[str]]:
@@ -33,10 +33,9 @@ def longest_chain(waits: Mapping[str, set[str]], seconds: Mapping[str, float]) -
 
 def print_plan(runs: Sequence[str], profile: str, rules: str) -> None:
     """Prints the CPU seconds of every run, their sum, and the longest chain of runs."""
-    seconds = {}
+    records, seconds = records_in(Folders(profile).folder), {}
     for run in runs:
-        path = Folders(profile).provenance / f"{run}.json"
-        record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        record = records.get(run, {})
         note = "  (all from its cache)" if record.get("cached") else ""
         if "cpu_seconds" in record:
             seconds[run] = record["cpu_seconds"]

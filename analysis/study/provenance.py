@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-import tarfile
+import zipfile
 from collections.abc import Mapping
 from functools import cache
 from io import BytesIO
@@ -15,43 +15,39 @@ from analysis.study.folders import Folders
 from analysis.study.runs import Run
 
 PARSER = "parser"  # its name stands among the weights
+Place = Path | zipfile.Path  # a folder or a file, on the disk or in the archive that git makes
 
 
-def files_of(folder: Path) -> dict[str, bytes]:
-    """The tables and records in the folder of a profile, by their paths in it."""
-    paths = sorted([*folder.glob("provenance/*.json"), *folder.glob("tables/*.csv")])
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+def committed(profile: str, root: Path = ROOT) -> Place:
+    """The folder of a profile as it is committed, with tables/ and provenance/; outside of git, as it was released.
 
-
-def committed(profile: str, root: Path = ROOT) -> dict[str, bytes]:
-    """The committed tables and records of a profile, by their paths in its folder; outside of git, the released ones.
-
-    Raises InputError if there are none.
+    Raises InputError if there is none.
     """
-    archive = git("archive", f"HEAD:results/{profile}", "provenance", "tables", root=root)
-    if archive:
-        with tarfile.open(fileobj=BytesIO(archive)) as files:
-            return {entry.name: files.extractfile(entry).read() for entry in files if entry.isfile()}
-    released = files_of(root / "results" / profile / "released")  # Make keeps them before the first run
-    if not released:
+    if archive := git(
+        "archive", "--format=zip", f"HEAD:results/{profile}", "provenance", "tables", root=root
+    ):
+        return zipfile.Path(BytesIO(archive))
+    released = root / "results" / profile / "released"  # Make keeps it before the first run
+    if not files_in(released / "tables"):
         raise InputError(f"profile {profile} has no committed tables: nothing to compare with")
     return released
 
 
-def records_of(files: Mapping[str, bytes]) -> dict[str, dict[str, Any]]:
-    """The records among files, by the name of the run."""
-    return {Path(path).stem: json.loads(files[path]) for path in files if path.startswith("provenance/")}
+def files_in(folder: Place) -> list[Place]:
+    """The tables or records in a folder, by name; none if there is no such folder."""
+    files = folder.iterdir() if folder.is_dir() else []
+    return sorted((path for path in files if path.suffix in (".csv", ".json")), key=lambda path: path.name)
 
 
-def weights_of(files: Mapping[str, bytes]) -> dict[str, dict[str, str]]:
+def records_in(folder: Place) -> dict[str, dict[str, Any]]:
+    """The records in the folder of a profile, by the name of the run."""
+    return {path.stem: json.loads(path.read_bytes()) for path in files_in(folder / "provenance")}
+
+
+def weights_of(records: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
     """The digests of the weights behind every table, by its name."""
-    tables = [record.get("tables", {}) for record in records_of(files).values()]
+    tables = [record.get("tables", {}) for record in records.values()]
     return {name: entry["weights"] for entries in tables for name, entry in entries.items()}
-
-
-def data_of(files: Mapping[str, bytes]) -> dict[str, str]:
-    """The digest of the texts that each run has read, by its name."""
-    return {run: record["data"] for run, record in records_of(files).items() if record.get("data")}
 
 
 def new_record(run: Run) -> dict[str, Any]:

@@ -11,14 +11,14 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
+from analysis.banks import control_bank, control_sieves
 from analysis.errors import InputError
 from analysis.figures import pictures
 from analysis.files import replacing, versions, write_text
-from analysis.statistics.controls import control_bank, control_sieves
 from analysis.statistics.p_values import above_zero
 from analysis.statistics.roles import LABELS
 from analysis.study.folders import STATES, Folders, short
-from analysis.study.provenance import PARSER, data_digest, files_of, new_record, weights_of, write_record
+from analysis.study.provenance import PARSER, data_digest, new_record, records_in, weights_of, write_record
 from analysis.study.runs import VARIABLE, current_run
 
 ATTENTION = "attention"  # the map source whose scores have no suffix in their file name
@@ -157,7 +157,7 @@ class Results(Folders):
     @cached_property
     def _known_weights(self) -> dict[str, dict[str, str]]:
         """The weights behind the profile's tables."""
-        return weights_of(files_of(self.profile.folder))
+        return weights_of(records_in(self.profile.folder))
 
     def load_table(self, name: str) -> pd.DataFrame:
         """A saved table; raises InputError if it is missing or damaged."""
@@ -206,13 +206,11 @@ class Results(Folders):
 
     def role_tables(self, tasks: Sequence[str]) -> pd.DataFrame:
         """The role tables of all tasks, pre-trained and fine-tuned, with leading columns task and state."""
-        tables = [
-            self.load_table(f"roles-{task}-{state}").assign(task=task, state=state)
-            for task in tasks
-            for state in STATES
-        ]
-        long = pd.concat(tables, ignore_index=True)
-        return long[["task", "state", *long.columns.drop(["task", "state"])]]
+        runs = [(task, state) for task in tasks for state in STATES]
+        tables = {run: self.load_table(f"roles-{'-'.join(run)}") for run in runs}
+        return (
+            pd.concat(tables, names=["task", "state"]).reset_index(["task", "state"]).reset_index(drop=True)
+        )
 
     def save_figure(self, figure: Figure, name: str) -> None:
         """Writes a figure as PNG and SVG, the same bytes for the same figure.

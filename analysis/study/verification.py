@@ -15,7 +15,7 @@ from analysis.statistics.judge import INCONCLUSIVE, NOT_APPLICABLE
 from analysis.statistics.roles import LABELS
 from analysis.study.folders import Folders
 from analysis.study.profiles import command_line
-from analysis.study.provenance import PARSER, committed, data_of, files_of, weights_of
+from analysis.study.provenance import PARSER, committed, files_in, records_in, weights_of
 from analysis.texts.syntax import RELATIONS
 
 
@@ -46,13 +46,17 @@ def largest_difference(new: pd.DataFrame, old: pd.DataFrame) -> float:
 
 def verify(profile: str) -> None:
     """Prints what differs from the committed results; raises InputError if a conclusion does."""
-    new_files, old_files = files_of(Folders(profile).folder), committed(profile)
-    new_weights, old_weights = weights_of(new_files), weights_of(old_files)
-    problems = [f"{path} is missing" for path in old_files if path not in new_files]
+    new_folder, old_folder = Folders(profile).folder, committed(profile)
+    new_records, old_records = records_in(new_folder), records_in(old_folder)
+    new_weights, old_weights = weights_of(new_records), weights_of(old_records)
+    problems = [f"provenance/{run}.json is missing" for run in old_records if run not in new_records]
     claims, differences = {}, {}
-    for path in [path for path in old_files if path in new_files and path.startswith("tables/")]:
-        name = path.removeprefix("tables/").removesuffix(".csv")
-        new, old = (pd.read_csv(BytesIO(files[path])) for files in (new_files, old_files))
+    for path in files_in(old_folder / "tables"):
+        name, new_path = path.stem, new_folder / "tables" / path.name
+        if not new_path.exists():
+            problems.append(f"tables/{path.name} is missing")
+            continue
+        new, old = pd.read_csv(new_path), pd.read_csv(BytesIO(path.read_bytes()))
         if name.startswith("claims-"):
             claims.setdefault(name.replace("matching", "synthesis"), []).append((new, old))
         if name.startswith("roles-"):
@@ -67,8 +71,8 @@ def verify(profile: str) -> None:
         if too_many_verdicts(*map(pd.concat, zip(*tables, strict=True))):
             problems.append(f"{name}: too many verdicts differ")
     print("largest differences of numbers, by table:", pd.Series(differences).nlargest(3).round(5).to_dict())
-    data = data_of(new_files)
-    if runs := [run for run, digest in data_of(old_files).items() if data.get(run, digest) != digest]:
+    data = [(run, new_records.get(run, {}).get("data"), old_records[run].get("data")) for run in old_records]
+    if runs := [run for run, new, old in data if new and old and new != old]:
         print(f"compared, not judged: {', '.join(runs)} read other data than for the committed results")
     elif problems:
         raise InputError(f"profile {profile} is not reproduced: {'; '.join(problems)}")

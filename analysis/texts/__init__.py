@@ -6,4 +6,4 @@ from analysis.texts.passages import load_passages
 from analysis.texts.pipelines import parser_name
 from analysis.texts.syntax import parse, tags
 from analysis.texts.tasks import TASKS
-from analysis.texts.treebank import conllu_files, read_trees, treebank_examples
+from analysis.texts.treebank import conllu_files, read_trees

@@ -16,7 +16,6 @@ from analysis.errors import InputError
 from analysis.texts.examples import Example, Relation, Tag, sample
 
 FOLDER = files("analysis.texts") / "data"
-SPLITS = ("train", "dev", "test")
 ARGUMENT_COLUMNS = (
     "#id", "warrant0", "warrant1", "correctLabelW0orW1", "reason", "claim", "debateTitle", "debateInfo",
     "negatedClaim",
@@ -27,17 +26,13 @@ RIGHT, WRONG, ABSENT = "in the right warrant", "in the wrong warrant", "absent" 
 def toy_examples(task: str, n: int | None, seed: int = 0, split: str = "train") -> list[Example]:
     """`n` examples of a toy task with gold relations and tags; all of them for None.
 
-    Labels: toy-mrpc and toy-qqp 1 = same meaning, toy-sst-2 1 = positive, toy-qnli 0 = answered; half of the examples
-    have each. The splits share no example.
+    Labels: toy-mrpc and toy-qqp 1 = same meaning, toy-sst-2 1 = positive, toy-qnli 0 = answered.
     """
     return [*map(_example, _sample(_rows(task, split), n, seed, f"{split} examples of {task}"))]
 
 
 def bundled_documents(n: int | None, split: str, seed: int = 0) -> str:
-    """CoNLL-U of `n` documents with gold trees (UD v2) and gold coreference in `Entity` brackets, no singletons.
-
-    A document has two to four paragraphs of three to six sentences, 60 to 200 words. The splits share no document.
-    """
+    """CoNLL-U of `n` documents of 60 to 200 words, with gold trees (UD v2) and chains (`Entity`), no singletons."""
     return "".join(_sample(documents_of(split), n, seed, f"{split} documents"))
 
 
@@ -69,8 +64,9 @@ def bundled_arguments(
     rng.shuffle(arguments)
     labels = [number % 2 for number in range(n)]
     rng.shuffle(labels)
-    numbered = enumerate(zip(labels, arguments, strict=True))
-    table = [_argument(split, number, label, row) for number, (label, row) in numbered]
+    table = [
+        _argument(split, number, *pair) for number, pair in enumerate(zip(labels, arguments, strict=True))
+    ]
     return pd.DataFrame(table, columns=ARGUMENT_COLUMNS)
 
 
@@ -100,6 +96,4 @@ def _rows(name: str, split: str) -> list[dict[str, Any]]:
 
 @cache
 def _text(name: str, split: str, suffix: str) -> str:
-    if split not in SPLITS:
-        raise InputError(f"split {split!r} is unknown: choose one of {', '.join(SPLITS)}")
     return lzma.decompress((FOLDER / f"{name}-{split}.{suffix}.xz").read_bytes()).decode()

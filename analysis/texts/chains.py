@@ -15,11 +15,10 @@ from analysis.errors import InputError
 from analysis.files import expand
 from analysis.texts.treebank import read_trees
 
+Span = tuple[int, int, str]  # the first and last word of a mention (from 0) and its chain
 KINDS = ("pronoun", "proper", "nominal")
 LIMIT = 128  # words of a document that are read (Clark 2019 cut documents to 128 tokens)
-ROOT = -1  # the position of the head of the word at the root of a tree
 SINGULAR, PLURAL, ANY = "singular", "plural", "any"
-THIRD = 3
 PRONOUN_TAGS = frozenset({"PRP", "PRP$", "WP", "WP$", "WDT"})
 PLURAL_TAGS = frozenset({"NNS", "NNPS"})
 PLURAL_WORDS = frozenset("they them their theirs themselves we us our ourselves these those".split())
@@ -40,17 +39,9 @@ BRACKET = re.compile(
 )
 
 
-class Span(NamedTuple):
-    """A mention: its first and its last word (from 0, in the document) and the name of its chain."""
-
-    start: int
-    end: int
-    chain: str
-
-
 @dataclass(frozen=True)
 class Document:
-    """The words of a document, as in `treebank.Treebank`, and its mentions, sorted by (start, end).
+    """The words of a document, as in `treebank.Treebank`, and its mentions, sorted by start and end.
 
     `mentions` has start, end (its last word), chain, head (the head word), kind (one of KINDS), string and form (of the
     mention and its head word, in lower case), number, gender and person. Positions are words of the document, from 0.
@@ -77,13 +68,13 @@ def read_chains(files: Sequence[str | Path]) -> Chains:
         for name, words in trees.words.groupby("document", sort=False):
             words = words.reset_index(drop=True)
             spans = [*_spans(words, f"{path}, document {name!r}")]
-            documents.append(_document(str(name), words, spans))
+            documents.append(_document(name, words, spans))
             left_out["duplicate mentions"] += len(spans) - len(documents[-1].mentions)
     return Chains(documents, dict(left_out))
 
 
 def _spans(words: pd.DataFrame, place: str) -> Iterator[Span]:
-    """The mentions that the brackets of a document mark; the inner one of two mentions of a chain closes first."""
+    """The mentions in the brackets of a document; the inner one of two mentions of a chain closes first."""
     for _, sentence in words[words["entity"] != ""].groupby("sentence", sort=False):
         opened: dict[str, list[int]] = defaultdict(list)
         for position, entity in sentence["entity"].items():
@@ -99,7 +90,7 @@ def _spans(words: pd.DataFrame, place: str) -> Iterator[Span]:
                     raise InputError(
                         f"{place}: Entity={entity} closes a mention that its sentence does not open: correct it"
                     )
-                yield Span(opened[chain].pop(), position, chain)
+                yield opened[chain].pop(), position, chain
         if unclosed := [chain for chain, positions in opened.items() if positions]:
             raise InputError(
                 f"{place}: a sentence opens the mention '({unclosed[0]}' and does not close it: correct the brackets"
@@ -111,7 +102,7 @@ def _document(name: str, words: pd.DataFrame, spans: Sequence[Span]) -> Document
 
     The head word of a mention is its first word whose syntactic head lies outside the mention.
     """
-    mentions = pd.DataFrame(sorted(set(spans)), columns=Span._fields)
+    mentions = pd.DataFrame(sorted(set(spans)), columns=["start", "end", "chain"])
     extents = mentions[["start", "end"]].to_numpy(dtype=int)
     heads = _head_words(words, extents)
     lower = words["form"].str.lower()
@@ -120,13 +111,13 @@ def _document(name: str, words: pd.DataFrame, spans: Sequence[Span]) -> Document
         head=heads, kind=_kinds(head_words), form=head_words["form"],
         string=[" ".join(lower.iloc[start : end + 1]) for start, end in extents],
         number=_numbers(head_words), gender=head_words["form"].map(GENDERS).fillna(ANY),
-        person=head_words["form"].map(PERSONS).fillna(THIRD).astype(int),
+        person=head_words["form"].map(PERSONS).fillna(3).astype(int),
     ))  # fmt: skip
 
 
 def _head_words(words: pd.DataFrame, extents: Int[np.ndarray, "mention 2"]) -> Int[np.ndarray, " mention"]:
+    # The head of a root is the position before its sentence, which is outside every mention of the sentence.
     heads = np.arange(len(words)) - words["word"].to_numpy() + words["head"].to_numpy() - 1
-    heads[words["head"].to_numpy() == 0] = ROOT
     outside = [(heads[start : end + 1] < start) | (heads[start : end + 1] > end) for start, end in extents]
     return extents[:, 0] + np.array([is_outside.argmax() for is_outside in outside], dtype=int)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from analysis.errors import InputError
 from analysis.files import expand, files_of, suffix
-from analysis.texts.examples import Example, Relation, check_text
+from analysis.texts.examples import Example, check_text
 from analysis.texts.treebank import CONLLU, blocks, read_sentence
 
 GOLD, TEXT, OBJECTS, TABLE = CONLLU, ".txt", ".jsonl", ".parquet"
@@ -59,9 +59,15 @@ class Corpus:
                 raise InputError(f"{path} cannot be read: {reason}: correct the path or the file") from error
 
     def _example(self, name: str, number: int, line: int, row: Any) -> Example:
-        path = self.files[name]
-        place = f"{path}, {'row' if suffix(path) == TABLE else 'line'} {line}"
-        texts, relations = _decoded(row, suffix(path), place, self.columns)
+        path, kind = self.files[name], suffix(self.files[name])
+        place = f"{path}, {'row' if kind == TABLE else 'line'} {line}"
+        texts, relations = [row], None
+        if kind == GOLD:
+            sentence = read_sentence(row, place)
+            texts, relations = [sentence.text], tuple(sentence.parse.relations())
+        elif kind != TEXT:
+            fields = row if kind == TABLE else _json_object(row, place)
+            texts = [fields.get(column) for column in self.columns]
         for text in texts:
             if not isinstance(text, str) or not text.strip():
                 raise InputError(f"{place}: a text is missing or empty: fill it in or remove the row")
@@ -105,10 +111,8 @@ def _rows_of(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
         return
     # Bytes that are not UTF-8 become halves of surrogate pairs, which `check_text` refuses.
     with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:
-        if suffix(path) == GOLD:
-            yield from blocks(file)
-        else:
-            yield from ((number, line) for number, line in enumerate(file, 1) if line.strip())
+        lines = ((number, line) for number, line in enumerate(file, 1) if line.strip())
+        yield from blocks(file) if suffix(path) == GOLD else lines
 
 
 def _table_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -125,22 +129,8 @@ def _table_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, dict[
                     yield number, row
                     number += 1
     except (pyarrow.lib.ArrowException, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{path} is no Parquet file, or damaged after row {number}: write it again"
-        ) from error
-
-
-def _decoded(
-    row: Any, kind: str, place: str, columns: Sequence[str]
-) -> tuple[list[Any], tuple[Relation, ...] | None]:
-    """The texts of a row, which may be missing or of any type, and its gold relations."""
-    if kind == TEXT:
-        return [row], None
-    if kind == GOLD:
-        sentence = read_sentence(row, place)
-        return [sentence.text], tuple(sentence.parse.relations())
-    fields = _json_object(row, place) if kind == OBJECTS else row
-    return [fields.get(column) for column in columns], None
+        reason = f"is no Parquet file, or damaged after row {number}"
+        raise InputError(f"{path} {reason}: write it again") from error
 
 
 def _json_object(line: str, place: str) -> dict[str, Any]:

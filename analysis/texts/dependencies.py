@@ -67,18 +67,14 @@ def arcs(words: pd.DataFrame, possessive: bool = True) -> pd.DataFrame:
     """
     dependents = {relation: words[condition(words)] for relation, condition in CONDITIONS.items()}
     if possessive:
-        dependents["nmod:poss"] = _moved_to_mark(dependents["nmod:poss"], words)
+        possessors = dependents["nmod:poss"]
+        next_forms = words.groupby("sentence")["form"].shift(-1)[possessors.index]
+        moved = possessors["word"] + next_forms.isin(POSSESSIVE_MARKS)
+        dependents["nmod:poss"] = possessors.assign(word=moved)
     dependents |= _prepositions(words)
     columns = ["relation", "sentence", "word", "head", "length"]
     tables = [rows.assign(relation=relation)[columns] for relation, rows in dependents.items() if len(rows)]
     return pd.concat(tables, ignore_index=True)
-
-
-def _moved_to_mark(possessors: pd.DataFrame, words: pd.DataFrame) -> pd.DataFrame:
-    """The possessors, with the position of the possessive mark where one follows."""
-    next_forms = words.groupby("sentence")["form"].shift(-1)
-    before_mark = next_forms[possessors.index].isin(POSSESSIVE_MARKS)
-    return possessors.assign(word=possessors["word"] + before_mark)
 
 
 def _prepositions(words: pd.DataFrame) -> dict[str, pd.DataFrame]:

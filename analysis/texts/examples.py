@@ -1,11 +1,11 @@
 """Examples: sequences of one or two texts, with their grammatical relations and word tags."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+import pandas as pd
 from scipy.cluster.hierarchy import DisjointSet
 
 from analysis.errors import InputError
@@ -13,14 +13,12 @@ from analysis.errors import InputError
 T = TypeVar("T")
 # Pande 2021 calls UD's `obj` dobj; the other names on the left are those of spaCy's English models.
 SAME_RELATION = {"obj": "dobj", "nsubjpass": "nsubj:pass", "csubjpass": "csubj:pass", "auxpass": "aux:pass"}
-UNTAGGED = ("", "_")  # marks of an unknown part of speech
 
 
 class Relation(NamedTuple):
-    """One grammatical relation between two words of one text.
+    """One grammatical relation between two words of one text, labelled as in Universal Dependencies (`dobj` for `obj`).
 
     `text` is 0 for `text_a` and 1 for `text_b`; `dependent` and `head` are character spans (start, end) in that text.
-    Labels are those of Universal Dependencies, with `dobj` for `obj`.
     """
 
     label: str
@@ -38,26 +36,20 @@ class Tag(NamedTuple):
 
 
 class Parse(NamedTuple):
-    """The arcs (label, span of the dependent, span of the head) and tags (UPOS or "", span) of the words of a text."""
+    """The arcs (label, span of the dependent, span of the head) and words (UPOS or "", span) of a text."""
 
     arcs: list[tuple[str, int, int, int, int]]
-    tags: list[tuple[str, int, int]]
+    words: list[tuple[str, int, int]]
 
     def relations(self, text: int = 0) -> list[Relation]:
         """The arcs as relations in text number `text` of an example."""
-        labelled = ((SAME_RELATION.get(label, label), *spans) for label, *spans in self.arcs)
-        return [Relation(label, text, (a, b), (c, d)) for label, a, b, c, d in labelled]
+        return [
+            Relation(SAME_RELATION.get(name, name), text, (a, b), (c, d)) for name, a, b, c, d in self.arcs
+        ]
 
-    def words(self, text: int = 0) -> list[Tag]:
-        """The tags of the words of text number `text` of an example."""
-        return [Tag(upos, text, (start, end)) for upos, start, end in self.tags]
-
-
-def require_tags(tags: Mapping[str, Sequence[Tag]], parser: str | Path) -> None:
-    """Raises InputError if the parser gave a word no part of speech; `tags` are by the id of their example."""
-    for name, words in tags.items():
-        if any(tag.upos in UNTAGGED for tag in words):
-            raise InputError(f"{parser} gives no part of speech of a word of {name}: name another parser")
+    def tags(self, text: int = 0) -> list[Tag]:
+        """The words as tags in text number `text` of an example."""
+        return [Tag(upos, text, (start, end)) for upos, start, end in self.words]
 
 
 @dataclass(frozen=True)
@@ -115,26 +107,28 @@ def as_sequences(examples: Sequence[Example]) -> list[Example]:
 
     A choice is the second text of its sequence, or the only one if `text_a` is empty.
     """
-    return [sequence for example in examples for sequence in _sequences(example)]
-
-
-def _sequences(example: Example) -> list[Example]:
-    if not example.choices:
-        return [example]
-    if example.text_b is not None or len(example.choices) < 2:
-        raise InputError(f"{example.id}: give two choices or more, and no text_b")
-    shared = example.texts[: -len(example.choices)]
-    return [Example(f"{example.id}#{number}", *shared, text) for number, text in enumerate(example.choices)]
+    sequences = []
+    for example in examples:
+        if not example.choices:
+            sequences.append(example)
+            continue
+        if example.text_b is not None or len(example.choices) < 2:
+            raise InputError(f"{example.id}: give two choices or more, and no text_b")
+        shared = example.texts[: -len(example.choices)]
+        sequences += [
+            Example(f"{example.id}#{place}", *shared, text) for place, text in enumerate(example.choices)
+        ]
+    return sequences
 
 
 def shared_examples(train: Sequence[Example], dev: Sequence[Example]) -> int:
     """The number of dev examples whose texts are in the training set too, in any order; case does not count."""
-    training = {_folded(example) for example in train}
-    return sum(_folded(example) in training for example in dev)
 
+    def folded(example: Example) -> tuple[str, ...]:
+        return tuple(sorted(text.casefold() for text in example.texts))
 
-def _folded(example: Example) -> tuple[str, ...]:
-    return tuple(sorted(text.casefold() for text in example.texts))
+    training = {*map(folded, train)}
+    return sum(folded(example) in training for example in dev)
 
 
 def clusters(examples: Sequence[Example]) -> list[str]:
@@ -148,8 +142,6 @@ def clusters(examples: Sequence[Example]) -> list[str]:
         first, *others = (text.casefold() for text in example.texts)
         for text in others:
             linked.merge(first, text)
-    roots = [linked[example.texts[0].casefold()] for example in examples]
-    names = {}
-    for example, root in zip(examples, roots, strict=True):
-        names[root] = min(example.id, names.get(root, example.id))
-    return [names[root] for root in roots]
+    rows = [(example.id, linked[example.texts[0].casefold()]) for example in examples]
+    table = pd.DataFrame(rows, columns=["id", "cluster"])
+    return table.groupby("cluster")["id"].transform("min").tolist()

@@ -23,13 +23,11 @@ def load_examples(
 ) -> list[Example]:
     """Examples of a task, all of them or a seeded sample of `n`, in the order of the source.
 
-    Toy tasks have no `source`: their examples are part of the package (see `bundled`). For tasks of GLUE it is "hub" or
-    the folder that holds `<TASK>/<split>.tsv` as GLUE ships them (with environment variables, as in "$DATA_DIR/glue").
-    A sample depends only on the seed and the number of rows, and a larger sample contains the smaller. Every row of a
-    file is checked, also those outside the sample. Ids are `<task>-<split>-<row>`, with the row of the file (0-based);
-    those of toy tasks name the task of GLUE and end in a digest of the texts.
-
-    GLUE's QQP has a few lines with too few fields. Such lines are skipped, and a warning says how many they are.
+    Toy tasks have no `source` (see `bundled`). For tasks of GLUE it is "hub" or the folder that holds
+    `<TASK>/<split>.tsv` as GLUE ships them, such as "$DATA_DIR/glue". A larger sample contains the smaller. Every row
+    is checked, also those outside the sample. Ids are `<task>-<split>-<row>`, with the row of the file (0-based); those
+    of toy tasks name the task of GLUE and end in a digest of the texts. Lines with too few fields, of which GLUE's QQP
+    has a few, are skipped and counted in a warning.
     """
     task = task_named(task)
     if split not in task.splits:
@@ -86,20 +84,16 @@ def _hub_rows(task: Task, split: str) -> Iterator[tuple[int, str, Sequence[str],
     """Number, place, texts and label of the rows of the Hub's dataset, in which the label -1 means unlabelled."""
     name, columns = task.splits[split].hub, task.hub_columns or task.columns
     table = hub_table(HUB_DATASET, task.config, name)
-    for number, (*texts, label) in enumerate(table[[*columns, "label"]].itertuples(index=False, name=None)):
-        yield (
-            number,
-            f"{HUB_DATASET} {task.config} {name}, row {number}",
-            texts,
-            None if label == -1 else label,
-        )
+    for number, *texts, label in table[[*columns, "label"]].itertuples(name=None):
+        place = f"{HUB_DATASET} {task.config} {name}, row {number}"
+        yield number, place, texts, None if label == -1 else label
 
 
 def read_table(path: Path, header: Sequence[str] = (), skip: bool = False) -> pd.DataFrame:
     """A tab-separated file with a header line, or with the columns in `header`; every cell is text.
 
-    The index is the row in the file (0-based). With `skip`, lines with too few fields are left out and counted in a
-    warning, unless they are half of the lines or more.
+    The index is the row in the file. With `skip`, lines with too few fields are left out with a warning, unless they
+    are half of the lines or more.
     """
     lines = read_text(path).rstrip("\n").split("\n")
     columns, lines = (list(header), lines) if header else (lines[0].split("\t"), lines[1:])

@@ -23,7 +23,7 @@ from analysis.files import expand, read_text, suffix
 from analysis.texts.bundled import bundled_documents, documents_of
 from analysis.texts.examples import Example
 from analysis.texts.glue import hub_faults
-from analysis.texts.treebank import CONLLU, Sentence, paragraphs, read_sentences, sentences_of
+from analysis.texts.treebank import CONLLU, Sentence, paragraphs, read_sentences
 
 if TYPE_CHECKING:  # importing it takes seconds and imports torch
     from transformers import PreTrainedTokenizerBase
@@ -91,7 +91,7 @@ def documents(source: str | Path, n: int | None, seed: int, unit: str = "paragra
     if source == "bundled":
         path = Path("bundled documents")
         text = bundled_documents(n and min(n, len(documents_of("dev"))), "dev", seed)
-        return conllu_documents(sentences_of(text, path), path, unit)
+        return conllu_documents(read_sentences(path, text), path, unit)
     if source == "hub":
         if n is None:
             raise InputError("n is null: give the number of passages to take from Wikipedia")
@@ -125,11 +125,11 @@ def _sentencizer():
 def conllu_documents(sentences: list[Sentence], path: Path, unit: str) -> Iterator[Units]:
     """The documents of a CoNLL-U file."""
     table = pd.DataFrame(paragraphs(sentences, path), columns=["document", "paragraph"])
-    table["text"] = [sentence.text for sentence in sentences]
-    if unit == "paragraph":
-        table = table.groupby(["document", "paragraph"], sort=False)["text"].agg(" ".join).reset_index()
-    for name, texts in table.groupby("document", sort=False)["text"]:
-        yield Units(str(name), texts.tolist())
+    number = table["paragraph"] if unit == "paragraph" else table.index
+    texts = pd.Series([sentence.text for sentence in sentences])
+    joined = texts.groupby([table["document"], number], sort=False).agg(" ".join)
+    for name, units in joined.groupby(level="document", sort=False):
+        yield Units(name, units.tolist())
 
 
 def chunks(document: Units, tokenizer: "PreTrainedTokenizerBase", budget: int) -> list[Units]:
@@ -196,23 +196,20 @@ def _whole_words(text: str, encoding, start: int, end: int) -> str:
     return text[spans[start][0] : spans[end - 1][1]].strip() if start < end else ""
 
 
-def wikitext_documents(path: Path) -> Iterator[Units]:
+def wikitext_documents(path: Path) -> list[Units]:
     """The articles of a file in the form of WikiText: one paragraph a line, ` = Title = ` before each article.
 
     Headings are skipped, and WikiText's tokenisation is undone. A file without titles is one document.
     """
-    name, texts, number = path.stem, [], 0
+    articles: list[list[str]] = [[]]
     for line in map(str.strip, read_text(path).splitlines()):
         if TITLE.fullmatch(line):
-            if texts:
-                yield Units(f"{name}-{number}", texts)
-            texts, number = [], number + 1
+            articles.append([])
         elif line and not HEADING.fullmatch(line):
             for spaced, original in SPACING:
                 line = spaced.sub(original, line)
-            texts.append(line)
-    if texts:
-        yield Units(f"{name}-{number}", texts)
+            articles[-1].append(line)
+    return [Units(f"{path.stem}-{number}", texts) for number, texts in enumerate(articles) if texts]
 
 
 def hub_documents(seed: int) -> Iterator[Units]:

@@ -17,22 +17,14 @@ from analysis.texts.examples import Parse
 FORMAT = "arcs, tags"  # of the cache; files of another format have other names
 AUXILIARY = frozenset({"aux", "aux:pass", "auxpass", "cop"})  # relations of auxiliaries
 NEGATIONS = frozenset({"not", "n't", "nt", "n’t"})
-# The universal part of speech of Penn Treebank tags, for pipelines that give no other.
-UPOS = {
-    **dict.fromkeys("NN NNS".split(), "NOUN"),
-    **dict.fromkeys("NNP NNPS".split(), "PROPN"),
-    **dict.fromkeys("JJ JJR JJS AFX".split(), "ADJ"),
-    **dict.fromkeys("RB RBR RBS WRB".split(), "ADV"),
-    **dict.fromkeys("VB VBD VBG VBN VBP VBZ".split(), "VERB"),
-    **dict.fromkeys("PRP PRP$ WP WP$ WDT EX".split(), "PRON"),
-    **dict.fromkeys("DT PDT".split(), "DET"),
-    **dict.fromkeys("TO POS".split(), "PART"),
-    **dict.fromkeys("IN RP".split(), "ADP"),
-    **dict.fromkeys(". , : `` '' HYPH NFP -LRB- -RRB-".split(), "PUNCT"),
-    **dict.fromkeys("$ SYM #".split(), "SYM"),
-    **dict.fromkeys("FW GW ADD XX LS".split(), "X"),
-    **{"CC": "CCONJ", "CD": "NUM", "MD": "AUX", "UH": "INTJ"},
-}
+# The Penn Treebank tags of each universal part of speech, for pipelines that give no other.
+PENN = {
+    "NOUN": "NN NNS", "PROPN": "NNP NNPS", "ADJ": "JJ JJR JJS AFX", "ADV": "RB RBR RBS WRB",
+    "VERB": "VB VBD VBG VBN VBP VBZ", "AUX": "MD", "PRON": "PRP PRP$ WP WP$ WDT EX", "DET": "DT PDT", "PART": "TO POS",
+    "ADP": "IN RP", "CCONJ": "CC", "NUM": "CD", "INTJ": "UH", "PUNCT": ". , : `` '' HYPH NFP -LRB- -RRB-",
+    "SYM": "$ SYM #", "X": "FW GW ADD XX LS",
+}  # fmt: skip
+UPOS = {tag: upos for upos, tags in PENN.items() for tag in tags.split()}
 
 
 def pipeline_parses(pipeline: str, texts: Sequence[str], cache: str | Path | None) -> dict[str, Parse]:
@@ -94,8 +86,9 @@ def _parse_texts(pipeline: str, texts: Sequence[str]) -> dict[str, Parse]:
 
 def _parse(document) -> Parse:
     words = [word for word in document if not word.is_space]
-    arcs = [(word.dep_, *_span(word), *_span(word.head)) for word in words if word.head.i != word.i]
-    return Parse(arcs, [(_upos(word), *_span(word)) for word in words])
+    spans = [(word.idx, word.idx + len(word)) for word in document]
+    arcs = [(word.dep_, *spans[word.i], *spans[word.head.i]) for word in words if word.head.i != word.i]
+    return Parse(arcs, [(_upos(word), *spans[word.i]) for word in words])
 
 
 def _upos(word) -> str:
@@ -111,7 +104,3 @@ def _upos(word) -> str:
     if word.tag_ == "DT" and not word.dep_.startswith("det"):
         return "PRON"
     return UPOS.get(word.tag_, "")
-
-
-def _span(word) -> tuple[int, int]:
-    return (word.idx, word.idx + len(word))

@@ -1,15 +1,17 @@
 """Grammatical relations and word tags of texts: gold, from a CoNLL-U file, or from a spaCy pipeline."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from analysis.errors import InputError
 from analysis.files import expand, suffix
-from analysis.texts.examples import Example, Parse, Relation, Tag, as_sequences, require_tags
+from analysis.texts.examples import Example, Relation, Tag, as_sequences
 from analysis.texts.pipelines import pipeline_parses
 from analysis.texts.treebank import CONLLU, read_sentences
 
 Relations = Mapping[str, Sequence[Relation]]
+UNTAGGED = ("", "_")  # marks of an unknown part of speech
 REVERSED = "_reversed"  # the end of the name of a relation from head to dependent
 RELATIONS = ("nsubj", "dobj", "amod", "advmod")  # the syntactic roles of Pande 2021
 # Universal Dependencies v2, with `dobj` for `obj`.
@@ -29,27 +31,24 @@ def parse(
     spaCy pipeline (package or folder). With a folder as `cache`, spaCy parses each set of texts once. An example with
     choices has the relations of each of its sequences (see `as_sequences`).
     """
-    return _annotations(examples, parser, cache, "relations", Parse.relations)
+    return _annotations(examples, parser, cache, "relations")
 
 
 def tags(
     examples: Sequence[Example], parser: str | Path = "gold", cache: str | Path | None = None
 ) -> dict[str, tuple[Tag, ...]]:
     """The universal part of speech of every word of every example, by its id, from the same parse as `parse`."""
-    words = _annotations(examples, parser, cache, "tags", Parse.words)
-    if str(parser) != "gold":
-        require_tags(words, parser)
-    return words
+    tagged = _annotations(examples, parser, cache, "tags")
+    for name, words in tagged.items():
+        if str(parser) != "gold" and any(tag.upos in UNTAGGED for tag in words):
+            raise InputError(f"{parser} gives no part of speech of a word of {name}: name another parser")
+    return tagged
 
 
 def _annotations(
-    examples: Sequence[Example],
-    parser: str | Path,
-    cache: str | Path | None,
-    kind: str,
-    read: Callable[[Parse, int], list],
+    examples: Sequence[Example], parser: str | Path, cache: str | Path | None, kind: str
 ) -> dict[str, tuple]:
-    """The gold relations or tags (`kind`) of every example, or those that `read` takes from the parses of its texts."""
+    """The relations or tags (`kind`) of every example: its gold ones, or those of the parses of its texts."""
     sequences = as_sequences(examples)
     if str(parser) == "gold":
         for example in sequences:
@@ -68,11 +67,8 @@ def _annotations(
             )
     else:
         parses = pipeline_parses(str(path), texts, cache)
-    return {
-        example.id: tuple(
-            annotation
-            for number, text in enumerate(example.texts)
-            for annotation in read(parses[text], number)
-        )
+    by_text = {
+        example.id: [getattr(parses[text], kind)(number) for number, text in enumerate(example.texts)]
         for example in sequences
     }
+    return {name: tuple(chain.from_iterable(annotations)) for name, annotations in by_text.items()}

@@ -17,16 +17,12 @@ from jaxtyping import Int
 from analysis.errors import InputError
 from analysis.files import expand, files_of, read_text, write_text
 from analysis.texts.bundled import bundled_documents
-from analysis.texts.examples import Example, Parse, require_tags, sample
+from analysis.texts.examples import Parse
 
 CONLLU = ".conllu"
-COLUMNS = re.compile(
-    r"\t| {2,}"
-)  # as the conllu library divides a line: a form with two spaces would shift the rest
-LEFT_OUT = {
-    "-": "multiword tokens",
-    ".": "empty nodes",
-}  # lines that are no words, by the mark in their numbers
+# As the conllu library divides a line: a form with two spaces would shift the rest.
+COLUMNS = re.compile(r"\t| {2,}")
+LEFT_OUT = {"-": "multiword tokens", ".": "empty nodes"}  # no words, by the mark in the number of their line
 
 
 class Word(NamedTuple):
@@ -41,7 +37,7 @@ class Word(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """A sentence: its text, words, arcs and tags, its comments, and a count of the lines left out."""
+    """A sentence: its text, words, parse and comments, and a count of the lines left out."""
 
     text: str
     words: list[Word]
@@ -75,14 +71,10 @@ def read_trees(files: Iterable[str | Path]) -> Treebank:
     return Treebank(pd.DataFrame(rows, columns=columns), dict(left_out))
 
 
-def read_sentences(path: Path) -> list[Sentence]:
-    """The sentences of a CoNLL-U file; raises InputError, with the line, for broken CoNLL-U."""
-    return sentences_of(read_text(path), path)
-
-
-def sentences_of(text: str, path: str | Path) -> list[Sentence]:
-    """The sentences of a text in CoNLL-U; messages name its file `path`."""
-    sentences = [read_sentence(block, f"{path}, line {line}") for line, block in blocks(StringIO(text))]
+def read_sentences(path: Path, text: str | None = None) -> list[Sentence]:
+    """The sentences of a CoNLL-U file, or of a text under this name; raises InputError, with the line, for a fault."""
+    lines = StringIO(read_text(path) if text is None else text)
+    sentences = [read_sentence(block, f"{path}, line {line}") for line, block in blocks(lines)]
     if not any(sentence.words for sentence in sentences):
         raise InputError(f"{path} holds no word: give a CoNLL-U file")
     return sentences
@@ -215,15 +207,3 @@ def conllu_files(names: Sequence[str], folder: Path, n: int, split: str, seed: i
             raise InputError(f"{path} holds no .conllu file: name a CoNLL-U file or a folder of them")
         files += members
     return files
-
-
-def treebank_examples(treebank: str | Path, n: int | None = None, seed: int = 0) -> list[Example]:
-    """The different sentences of a CoNLL-U file, or a seeded sample of `n`, with gold relations and tags."""
-    path = expand(treebank)
-    parses = {sentence.text: sentence.parse for sentence in read_sentences(path)}
-    examples = [
-        Example(f"{path.stem}-{row}", text, relations=tuple(parse.relations()), tags=tuple(parse.words()))
-        for row, (text, parse) in sample([*enumerate(parses.items())], n, seed)
-    ]
-    require_tags({example.id: example.tags for example in examples}, path)
-    return examples

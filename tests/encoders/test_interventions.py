@@ -110,11 +110,11 @@ def passes(monkeypatch, stop_after: int | None = None) -> list[int]:
     """The layers at which changed passes begin; the run is stopped after a given number of them."""
     begun, resume = [], Prefix.resume
 
-    def counted(self, layer, gates, operator="zero"):
+    def counted(self, layer, gates, changes):
         if len(begun) == stop_after:
             raise KeyboardInterrupt
         begun.append(layer)
-        return resume(self, layer, gates, operator)
+        return resume(self, layer, gates, changes)
 
     monkeypatch.setattr(Prefix, "resume", counted)
     return begun

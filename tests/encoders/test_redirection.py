@@ -145,7 +145,7 @@ def test_blocking_in_training_is_removal_and_lets_gradients_pass():
     removed = sets(encoder, {"both": HEADS}, Redirection("all", NOWHERE, "other text"))
     expected = predict(encoder, PAIRS, removed, progress=False)[1]
     batch = layouts(encoder.tokenizer, PAIRS)
-    with blocked_across(encoder.model, encoder.tokenizer, HEADS):
+    with blocked_across(encoder, HEADS):
         logits = encoder.model(**encoder.inputs(batch)).logits
         logits.sum().backward()
     np.testing.assert_allclose(logits.detach(), expected, atol=1e-5)

@@ -55,10 +55,10 @@ def test_own_sieve_is_a_role(tiny, monkeypatch):
 
 
 def test_a_cell_shows_a_frame_and_a_text(tiny):
-    cell = head_view(tiny, "A dog .", height=500)._repr_html_()
+    cell = head_view(tiny, "A dog .")._repr_html_()
     frame = re.search(r'<iframe sandbox="([^"]*)" title="[^"]+" style="([^"]*)" srcdoc="([^"]*)">', cell)
     assert "allow-same-origin" not in frame[1]
-    assert "height: 500px" in frame[2]
+    assert "height: 760px" in frame[2]
     assert html.unescape(frame[3]) == head_view(tiny, "A dog .").page
     assert "trust the notebook" in re.search(r"<p[^>]*>(.*?)</p>", cell)[1]
     assert " id=" not in cell.split("srcdoc")[0]

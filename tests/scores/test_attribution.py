@@ -7,6 +7,7 @@ from torch.func import vmap
 from analysis.encoders.derivatives import head_outputs
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder, load_encoder
+from analysis.scores import attribution as module
 from analysis.scores.attribution import attributed
 from analysis.scores.maps import attribution, find_source, local_attribution
 from analysis.texts.examples import Example
@@ -73,6 +74,8 @@ def test_more_probes_come_closer_to_exact(tiny: Encoder):
     assert errors[1] < 0.06  # total variation
 
 
-def test_a_limit_of_memory_changes_nothing(tiny: Encoder, sequence):
-    whole, one_by_one = (attributed(tiny, sequence, 3, **options) for options in ({}, {"memory": 1}))
+def test_a_limit_of_memory_changes_nothing(tiny: Encoder, sequence, monkeypatch):
+    whole = attributed(tiny, sequence, 3)
+    monkeypatch.setattr(module, "MEMORY", 1)
+    one_by_one = attributed(tiny, sequence, 3)
     torch.testing.assert_close(one_by_one, whole, rtol=0, atol=1e-6)

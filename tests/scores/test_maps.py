@@ -1,18 +1,14 @@
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 import xarray as xr
 from oracles import entropy
-from treebanks import conllu, write
 
 from analysis.encoders import tap
 from analysis.scores.extraction import extract, read_attention
 from analysis.scores.maps import changed, shuffled
 from analysis.scores.sieves import SIEVES
 from analysis.texts.syntax import parse
-from analysis.texts.treebank import treebank_examples
 
 KEPT = ["cls", "sep", "sep_first", "sep_last", "delimiter", "offset_+0"]
 
@@ -66,19 +62,6 @@ def test_the_guard_watches_over_the_attention_that_maps_are_made_of(tiny, exampl
     for maps in ("attention", "shuffled", changed(lambda layer, attention, batch: attention / 2)):
         with pytest.raises(RuntimeError, match="do not sum to 1"):
             run(tiny, examples, roles=["cls"], maps=maps)
-
-
-def test_sentences_of_a_treebank_have_gold_relations(tmp_path: Path):
-    words = ("dogs", "cats", "cows", "cats")
-    trees = (f"{word} NOUN NNS 2 nsubj\nrun VERB VB 0 root\n. PUNCT . 2 punct" for word in words)
-    path = write(tmp_path, conllu(*trees))
-    result = treebank_examples(path)
-    assert [example.text_a for example in result] == ["dogs run .", "cats run .", "cows run ."]
-    assert [relation.label for relation in result[1].relations] == ["nsubj", "punct"]
-    assert result[1].relations[0].dependent == (0, 4)
-    sampled = treebank_examples(path, 2, seed=3)
-    assert len(sampled) == 2
-    assert {example.id for example in sampled} < {example.id for example in result}
 
 
 def test_spread_rows_have_the_entropies_of_the_head(tiny, examples):

@@ -9,9 +9,10 @@ from analysis.encoders.models import Encoder, load_encoder
 from analysis.scores.extraction import extract
 from analysis.scores.maps import Source, find_source, twin
 from analysis.statistics.significance import published_table
+from analysis.texts.corpora import open_corpus
+from analysis.texts.examples import sample
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
-from analysis.texts.treebank import treebank_examples
 
 
 def maps_of(encoder: Encoder, sequences: list[Layout], source: str | Source, budget: int = 2048):
@@ -59,7 +60,8 @@ RATIOS |= {"det": 0.42, "case": 0.37}
 
 def test_heads_of_relations_keep_a_part_of_their_score_for_position_alone(data_dir: Path):
     """Of the labelled heads of all 400 sentences, the twins have the median shares in RATIOS."""
-    examples = treebank_examples(data_dir / "ud_english_ewt" / "en_ewt-ud-dev.conllu", 120)
+    sentences = open_corpus(data_dir / "ud_english_ewt" / "en_ewt-ud-dev.conllu").examples()
+    examples = sample([*{sentence.text_a: sentence for sentence in sentences}.values()], 120, 0)
     encoder, relations = load_encoder("minilm"), parse(examples)
     real, control = (
         extract(encoder, examples, relations, [*RATIOS], maps=maps, progress=False)

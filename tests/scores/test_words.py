@@ -59,21 +59,16 @@ def merged(attention: np.ndarray, word: np.ndarray, rows: str) -> np.ndarray:
     return np.array([[reduce(attention[row][:, column].sum(axis=1)) for column in pieces] for row in pieces])
 
 
-@pytest.mark.parametrize("budget", [1, 2048], ids=["alone", "padded"])
 @pytest.mark.parametrize("rows", words.ROWS)
-def test_streamed_maps_against_loops(tiny, sentences, rows: str, budget: int):
-    streamed: dict[tuple[int, int], np.ndarray] = {}
-
-    def read(indices, layer, maps):
-        streamed.update({(index, layer): item.numpy() for index, item in zip(indices, maps, strict=True)})
-
-    words.read_word_maps(tiny, sentences, read, rows, budget=budget, progress=False)
-    assert len(streamed) == len(sentences) * tiny.layers
+def test_maps_of_a_padded_batch_against_loops(tiny, sentences, rows: str):
+    layers: list[np.ndarray] = []
+    words.read_batch(tiny, sentences, lambda _, maps: layers.append(maps.numpy()), rows)
+    assert len(layers) == tiny.layers
     for index, sentence in enumerate(sentences):
         size, pieces = sentence.words + 2, []
         read_layers(tiny, [sentence], lambda _, maps, pieces=pieces: pieces.append(maps[0].numpy()))
         expected = np.array([[merged(head, sentence.word, rows) for head in layer] for layer in pieces])
-        result = np.stack([streamed[index, layer] for layer in range(tiny.layers)])
+        result = np.stack(layers)[:, index]
         np.testing.assert_allclose(result[:, :, :size, :size], expected, atol=1e-5)
         assert not result[:, :, size:].any()
         assert not result[..., size:].any()
@@ -82,7 +77,7 @@ def test_streamed_maps_against_loops(tiny, sentences, rows: str, budget: int):
 
 def test_without_special_tokens_the_rest_is_the_same(sentences):
     attention = torch.rand(3, 2, *2 * [max(map(len, sentences))])
-    whole, inner = (words.WordMerge(sentences, special=special)(attention) for special in (True, False))
+    whole, inner = (words.word_merge(sentences, special=special)(attention) for special in (True, False))
     for number, item in enumerate(sentences):
         end = item.words
         torch.testing.assert_close(inner[number, :, :end, :end], whole[number, :, 1 : end + 1, 1 : end + 1])

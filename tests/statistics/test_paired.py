@@ -31,7 +31,7 @@ def test_least_loss_of_a_metric_is_that_of_the_answers_which_accuracy_needs():
     answers = np.where(np.arange(n) % 10 == 0, 1 - labels, labels)
     logits = np.eye(2)[answers][None]
     cells = METRICS["f1"].columns(logits, labels)
-    (least,) = least_changes(Compared("f1", cells[0], cells))
+    (least,) = least_changes(Compared("f1", ["0-0"], cells[0], cells))
     wrong = int(round(least_accuracy(0, n) * n))
     right = np.flatnonzero(answers == labels)
     turned = right[np.linspace(0, len(right) - 1, wrong).astype(int)]
@@ -44,7 +44,7 @@ def test_least_change_of_the_loss_is_found_by_the_t_test():
     rng = np.random.default_rng(1)
     n = 80
     base, other = np.cumsum(rng.normal(0, 1, (2, n, 1)), axis=0)
-    answers = Compared("loss", base, other[None])
+    answers = Compared("loss", ["0-0"], base, other[None])
     (least,) = least_changes(answers)
     sd = answers.difference[..., 0].std(ddof=1)
     samples = rng.normal(least, sd, (4000, n))

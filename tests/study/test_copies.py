@@ -1,14 +1,12 @@
 """Executed copies: folded set-up, alternative texts, links to the neighbours, prose that is brought up to date."""
 
-import ast
 import re
-from typing import Any
 
 import jupytext
 import nbformat
 import pytest
 from nbconvert import HTMLExporter
-from studies import Study, error_of
+from studies import Study, error_of, values_of
 
 from analysis.files import ROOT
 from analysis.run import run
@@ -86,15 +84,6 @@ def test_prose_is_rewritten_and_nothing_else(study: Study, monkeypatch):
         "the code of 01_first-mrpc differs from notebooks/: run make reprod"
     )
     assert path.read_bytes() == refreshed
-
-
-def values_of(copy) -> dict[str, Any]:
-    """The parameters of an executed copy: the defaults, and the values that papermill has set."""
-    tagged = ("parameters", "injected-parameters")
-    cells = (cell.source for cell in copy.cells if {*tagged} & {*cell.metadata.get("tags", [])})
-    statements = ast.parse("\n".join(cells)).body
-    targets = [s.target if isinstance(s, ast.AnnAssign) else s.targets[0] for s in statements]
-    return {target.id: ast.literal_eval(s.value) for target, s in zip(targets, statements, strict=True)}
 
 
 @pytest.mark.parametrize("profile", ["offline", "glue-minilm"])

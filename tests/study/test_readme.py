@@ -3,11 +3,11 @@
 import json
 import re
 import shutil
-from pathlib import Path
 
 import pytest
 
 from analysis.errors import InputError
+from analysis.files import ROOT
 from analysis.study.front_page import (
     TEMPLATE,
     WHOLE,
@@ -21,7 +21,6 @@ from analysis.study.front_page import (
 from analysis.study.results import Results
 from analysis.study.runs import VARIABLE, Run
 
-ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TEXT = (ROOT / TEMPLATE).read_text(encoding="utf-8")  # README with places for numbers
 

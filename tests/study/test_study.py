@@ -4,7 +4,6 @@ By default it is profile `paper` at the size of `smoke`, whose data `make data` 
 address; with STUDY_PROFILE=smoke it is profile smoke, on toy tasks.
 """
 
-import ast
 import fnmatch
 import os
 from contextlib import ExitStack
@@ -17,14 +16,14 @@ import pytest
 import xarray as xr
 import yaml
 from loopback import ENCODER, HEADS, LAYERS, TUNED, loopback, small_paper
-from studies import Tree, runs_of, saved, started
+from studies import Tree, runs_of, saved, started, values_of
 
 from analysis.encoders.models import load_encoder
 from analysis.files import ROOT
 from analysis.study.folders import STATES
 from analysis.study.front_page import PAPERS
 from analysis.study.profiles import notebook_names, parameters
-from analysis.study.provenance import files_of, records_of
+from analysis.study.provenance import records_in
 from analysis.texts.tasks import original
 
 PROFILE = os.environ.get("STUDY_PROFILE", "paper")
@@ -140,9 +139,7 @@ def test_parameters_of_the_executed_notebook(study: Ran, name: str):
     assert [item for item in tags if item] == [["parameters"], ["injected-parameters"], ["hide-input"]]
     assert code[2].metadata["jupyter"] == {"source_hidden": True}
     assert "import" in code[2].source
-    statements = ast.parse(code[0].source + "\n" + code[1].source).body
-    targets = [s.target if isinstance(s, ast.AnnAssign) else s.targets[0] for s in statements]
-    values = {target.id: ast.literal_eval(s.value) for target, s in zip(targets, statements, strict=True)}
+    values = values_of(notebook)
     script, *settings = name.split("-", 1)
     expected = yaml.safe_load((study.folder / f"cache/parameters/{script}.yaml").read_text())
     for key in {"task", "state"} & set(expected):
@@ -153,7 +150,7 @@ def test_parameters_of_the_executed_notebook(study: Ran, name: str):
 
 def test_provenance_of_every_table(study: Ran):
     """Each table names its notebook, its parameters and the weights that it comes from."""
-    records = records_of(files_of(study.folder))
+    records = records_in(study.folder)
     tables = {name: entry for record in records.values() for name, entry in record["tables"].items()}
     assert set(tables) == {path.stem for path in (study.folder / "tables").glob("*.csv")}
     assert bool(records[f"01_extract-{TASKS[0]}-pretrained"]["data"]) != TOY

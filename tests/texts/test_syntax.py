@@ -111,7 +111,7 @@ def test_treebank_words_are_found_where_they_stand(data_dir: Path):
     assert len(sentences) == 2001
     assert sum(len(sentence.words) for sentence in sentences) == 25147
     for sentence in sentences:
-        spans = [tuple(span) for _, *span in sentence.parse.tags]
+        spans = [tuple(span) for _, *span in sentence.parse.words]
         for word, span in zip(sentence.words, spans, strict=True):
             assert sentence.text[slice(*span)] == word.form or spans.count(span) > 1
         # Between the tokens as written there is nothing but spaces.

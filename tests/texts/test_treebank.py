@@ -15,7 +15,7 @@ from analysis.texts.corpora import open_corpus
 from analysis.texts.examples import Example
 from analysis.texts.passages import documents
 from analysis.texts.syntax import parse
-from analysis.texts.treebank import conllu_files, read_trees, treebank_examples, unrooted
+from analysis.texts.treebank import conllu_files, read_trees, unrooted
 
 # A multiword token, an empty node, comments and a second document; line numbers matter below.
 MIXED = """\
@@ -47,7 +47,6 @@ def test_words_are_numbered_without_multiword_tokens_and_empty_nodes(tmp_path: P
 
 READERS = (
     lambda path: read_trees([path]),
-    treebank_examples,
     lambda path: read_chains([path]),
     lambda path: parse([Example("a", "don't they")], path),
     lambda path: [*documents(path, None, 0)],

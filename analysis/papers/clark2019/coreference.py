@@ -1,6 +1,7 @@
 """How often a rule, or an attention head, finds an antecedent of a mention (Clark 2019, section 4.3)."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,8 @@ Pairs = Bool[np.ndarray, "mention mention"]  # row: the mention to resolve; colu
 
 NOTHING = -1  # the choice of a system without a candidate
 KEYS = ["document", "start", "end", "kind"]
+# The ends of the intervals, of all anaphors and of each kind.
+BOUNDS = [["low", "high"], *([f"low_{kind}", f"high_{kind}"] for kind in KINDS)]
 
 
 def preceding(text: Document) -> Pairs:
@@ -89,25 +92,28 @@ def rule_hits(documents: Sequence[Document]) -> pd.DataFrame:
     for text in documents:
         anaphors, same_chain = antecedents(text).any(axis=1), agreeing(text, ["chain"])
         if anaphors.any():
-            choice_of = {system: choices(system, text) for system in SYSTEMS}
-            hits = {
-                system: same_chain[range(len(choice)), choice] & (choice != NOTHING)
-                for system, choice in choice_of.items()
-            }
+            hits = {}
+            for system in SYSTEMS:
+                choice = choices(system, text)
+                hits[system] = same_chain[range(len(choice)), choice] & (choice != NOTHING)
             parts.append(text.mentions.assign(document=text.name, **hits).loc[anaphors, [*KEYS, *SYSTEMS]])
     return pd.concat(parts, ignore_index=True)
 
 
-def accuracies(hits: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy of each system, as a proportion of anaphors: system, all, pronoun, proper, nominal, n.
+def accuracies(hits: pd.DataFrame, alpha: float, resamples: int, seed: int) -> pd.DataFrame:
+    """Accuracy of each system on all anaphors and on those of each kind, with BOUNDS; `n` counts all anaphors.
 
-    `hits` is that of `rule_hits`; each of its columns after KEYS is a system. `n` counts all anaphors; NaN if there is
-    none of a kind. Source: Clark 2019, Table 2.
+    `hits` is that of `rule_hits`; each of its columns after KEYS is a system. Accuracies are proportions, intervals BCa
+    over documents; NaN if there is no anaphor of a kind. Source: Clark 2019, Table 2.
     """
-    by_system = hits.drop(columns=KEYS).astype(float)
-    table = by_system.groupby(hits["kind"]).mean().reindex(KINDS).T.rename_axis(index="system", columns=None)
-    table.insert(0, "all", by_system.mean())
-    return table.assign(n=len(hits)).reset_index()
+    correct = hits.drop(columns=KEYS).astype(float)
+    table = pd.DataFrame({"system": correct.columns, "n": len(hits)})
+    for kind, ends in zip(("all", *KINDS), BOUNDS, strict=True):
+        rows = (hits["kind"] == kind) | (kind == "all")
+        values, documents = correct[rows], hits.loc[rows, "document"].to_numpy()
+        table[kind] = values.mean().to_numpy()
+        table[ends] = np.transpose(bca_interval(values.to_numpy(), documents, alpha, resamples, seed))
+    return table
 
 
 # The words among which an attention head chooses; the paper does not define them. `all_words` is its literal wording;
@@ -116,10 +122,8 @@ CANDIDATES: dict[str, Callable[[Document], Bool[np.ndarray, "mention word"]]] = 
     "all_words": lambda text: np.arange(len(text.words)) != text.mentions["head"].to_numpy()[:, None],
     "preceding_mention_heads": lambda text: _head_words(text, preceding(text)),
 }
-AMONG = {
-    "all_words": "all words",
-    "preceding_mention_heads": "heads of preceding mentions",
-}  # in names of systems
+# The candidates in names of systems.
+AMONG = {"all_words": "all words", "preceding_mention_heads": "heads of preceding mentions"}
 
 
 def head_hits(
@@ -164,9 +168,8 @@ def beginnings(encoder: Encoder, documents: Sequence[Document], limit: int = LIM
     """
     texts = []
     for text in documents:
-        pieces = piece_counts(
-            encoder.tokenizer, text.words["form"][:limit].tolist()
-        )  # at least one for a word
+        # A word has at least one piece, so `limit` words are enough.
+        pieces = piece_counts(encoder.tokenizer, text.words["form"][:limit].tolist())
         text = truncated(text, words_that_fit(pieces, limit))
         if antecedents(text).any():
             texts.append(text)
@@ -192,8 +195,6 @@ def hits_by_head(
 HELD_OUT, SAME_DATA = "best head, chosen on the other half", "best head, chosen on the same documents"
 EVERYTHING = "all documents"
 SYSTEM_COLUMNS = ["system", "all", *KINDS, "n"]
-# The ends of the intervals, of all anaphors and of each kind.
-BOUNDS = ["low", "high", *(f"{side}_{kind}" for kind in KINDS for side in ("low", "high"))]
 GAIN = ["gain", "gain_low", "gain_high"]
 
 
@@ -204,22 +205,20 @@ def antecedent_table(
     resamples: int = 999,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Accuracy of the rules and of the best attention head, chosen on the same documents and on the other half.
+    """The table `clark_coreference_readings` (docs/tables.yaml) for one set of candidates: `accuracies` and GAIN.
 
-    Accuracies are proportions of the n anaphors, BOUNDS their BCa intervals over documents; GAIN is the accuracy of the
-    best head minus that of a rule, with its t interval. Row HELD_OUT is cross-fitted over two halves of the documents
-    (drawn by `seed`). The head of row SAME_DATA is chosen and scored on all documents, as in Clark 2019, 4.3, and so is
-    optimistic; each of the two has the rules beside it. layer and head are the best over all documents.
+    GAIN is the accuracy of the best head minus that of a rule, with its t interval. Row HELD_OUT is cross-fitted over
+    two halves of the documents (drawn by `seed`). The head of row SAME_DATA is chosen and scored on all documents, as
+    in Clark 2019, 4.3, and so is optimistic; each of the two has the rules beside it. layer and head are the best over
+    all documents.
     """
     by_rule = rule_hits(texts.documents)
     documents = by_rule["document"].to_numpy()
     accuracy = by_head.mean(axis=0)
     layer, head = np.unravel_index(accuracy.argmax(), accuracy.shape)
-    best = {
-        SAME_DATA: by_head[:, layer, head],
-        HELD_OUT: cross_fitted(by_head, halves(by_rule["document"], seed)),
-    }
-    table = with_intervals(by_rule.assign(**best), alpha, resamples, seed)
+    held_out = cross_fitted(by_head, halves(by_rule["document"], seed))
+    best = {SAME_DATA: by_head[:, layer, head], HELD_OUT: held_out}
+    table = accuracies(by_rule.assign(**best), alpha, resamples, seed)
     is_head = table["system"].isin(best)
     for column, value in (("layer", layer), ("head", head)):
         table[column] = pd.Series(value, table.index, "Int64").where(is_head)
@@ -229,19 +228,8 @@ def antecedent_table(
         gains = [mean_interval(best[name] - by_rule[rule].to_numpy(float), documents) for rule in SYSTEMS]
         part.loc[~is_head, GAIN] = np.array(gains)
         parts.append(part)
-    columns = ["system", "scored_on", "all", *KINDS, *BOUNDS, *GAIN, "n", "layer", "head"]
+    columns = ["system", "scored_on", "all", *KINDS, *chain(*BOUNDS), *GAIN, "n", "layer", "head"]
     return pd.concat(parts, ignore_index=True)[columns]
-
-
-def with_intervals(hits: pd.DataFrame, alpha: float, resamples: int, seed: int) -> pd.DataFrame:
-    """The `accuracies` and BOUNDS of systems."""
-    table = accuracies(hits)
-    for kind in ("", *KINDS):
-        rows = hits[(hits["kind"] == kind) | (kind == "")]
-        values, documents = rows.drop(columns=KEYS).to_numpy(float), rows["document"].to_numpy()
-        ends = [f"{end}_{kind}" if kind else end for end in ("low", "high")]
-        table[ends] = np.transpose(bca_interval(values, documents, alpha, resamples, seed))
-    return table
 
 
 def held_out_systems(readings: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -249,11 +237,9 @@ def held_out_systems(readings: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
 
     `readings` maps keys of CANDIDATES to an `antecedent_table` each, all from the same texts.
     """
-    tables = [
-        table[table["scored_on"] == BOTH_HALVES].replace(
-            {"system": {HELD_OUT: f"best head among {AMONG[reading]}"}}
-        )
-        for reading, table in readings.items()
-    ]
+    tables = []
+    for reading, table in readings.items():
+        names = {HELD_OUT: f"best head among {AMONG[reading]}"}
+        tables.append(table[table["scored_on"] == BOTH_HALVES].replace({"system": names}))
     systems = pd.concat(tables).drop_duplicates("system", ignore_index=True)
-    return systems[[*SYSTEM_COLUMNS, *BOUNDS, "layer", "head"]]
+    return systems[[*SYSTEM_COLUMNS, *chain(*BOUNDS), "layer", "head"]]

@@ -18,6 +18,8 @@ from analysis.papers.clark2019.surface import passage_blocks
 from analysis.texts.examples import Example
 
 SMOOTHING = 1e-3  # the share of every row that is spread evenly: zeros have no logarithm
+STARTS = 5  # of the scaling, at random
+PERMUTATIONS = 99  # of the heads over the layers
 CACHED = 2**18  # numbers in the sums of maps that are processed at a time: they fit in a core's cache
 # The column and the threshold of each behaviour; later ones override earlier ones.
 BEHAVIOURS = {
@@ -37,12 +39,11 @@ def head_distances(
     segment_ids: str = "zeros",
     progress: bool = True,
 ) -> pd.DataFrame:
-    """Distance between any two heads, in nats: layer, head, other_layer, other_head, distance; every pair once.
+    """The table `clark_distances` (docs/tables.yaml), every pair of heads once.
 
-    The Jensen-Shannon divergence between the rows of two heads, natural logarithm, summed over the tokens of all
-    sequences; a row is first smoothed to 0.999 P + 0.001 / T. The maximum is ln 2 times the number of tokens. Source:
-    Clark 2019, section 6, with segment ids of 0; departure: float32 with sums in float64 (the authors' code computes in
-    float16).
+    The Jensen-Shannon divergence between the rows of two heads (nats), summed over the tokens of all sequences; a row
+    is first smoothed to 0.999 P + 0.001 / T. The maximum is ln 2 times the number of tokens. Source: Clark 2019,
+    section 6, with segment ids of 0; departure: float32 with sums in float64 (the authors' code computes in float16).
     """
     sequences = layouts(encoder.tokenizer, examples, max_tokens, segment_ids)
     heads = pd.MultiIndex.from_product([range(encoder.layers), range(encoder.heads)], names=["layer", "head"])
@@ -51,8 +52,7 @@ def head_distances(
         maps: list[Tensor] = []
         batch = [sequences[index] for index in indices]
         read_layers(encoder, batch, lambda _, attention, maps=maps: maps.append(attention))
-        for number, layout in enumerate(batch):
-            size = len(layout)
+        for number, size in enumerate(map(len, batch)):
             total += pairwise(torch.cat([layer[number, :, :size, :size] for layer in maps])).cpu()
     first, second = np.triu_indices(len(heads), 1)
     others = heads[second].to_frame(index=False).add_prefix("other_")
@@ -67,16 +67,13 @@ def passage_distances(
     seed: int = 0,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """`head_distances` over all passages, and `block_distances` over blocks of them (see `surface.passage_blocks`)."""
-    tokens = [len(layout) for layout in layouts(encoder.tokenizer, examples, max_tokens, segment_ids)]
-    by_block = pd.Series(range(len(examples))).groupby(passage_blocks([passage.id for passage in examples]))
     blocks = []
-    for _, passages in by_block:
-        table = head_distances(
-            encoder, [examples[i] for i in passages], max_tokens, segment_ids, progress=False
-        )
-        blocks.append((table, sum(tokens[i] for i in passages)))
+    for _, part in pd.Series(examples).groupby(passage_blocks([passage.id for passage in examples])):
+        passages = part.tolist()
+        tokens = sum(map(len, layouts(encoder.tokenizer, passages, max_tokens, segment_ids)))
+        blocks.append((head_distances(encoder, passages, max_tokens, segment_ids, progress=False), tokens))
     total = blocks[0][0].assign(distance=sum(table["distance"] for table, _ in blocks))
-    return total, block_distances(blocks, seed=seed)
+    return total, block_distances(blocks, seed)
 
 
 def pairwise(maps: Float[Tensor, "map row token"]) -> Float[Tensor, "map map"]:
@@ -108,17 +105,17 @@ def _heads(distances: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([distances[["layer", "head"]], others]).drop_duplicates(ignore_index=True)
 
 
-def embed(distances: pd.DataFrame, seed: int = 0, starts: int = 5) -> tuple[pd.DataFrame, float]:
+def embed(distances: pd.DataFrame, seed: int = 0) -> tuple[pd.DataFrame, float]:
     """Heads in the plane by metric multidimensional scaling, and the misfit of the plane (Kruskal's stress-1).
 
-    Columns layer, head, x, y, from the best of `starts` random starts. Only distances between points are meaningful.
-    Stress is the root of squared errors over squared distances in the plane, to which the distances are first fitted:
-    0 if the plane shows all of them exactly; above 0.2 it shows them poorly.
+    Columns layer, head, x, y. Only distances between points are meaningful. Stress is the root of squared errors over
+    squared distances in the plane, to which the distances are first fitted: 0 if the plane shows all of them exactly;
+    above 0.2 it shows them poorly.
     """
     distance = distances["distance"].to_numpy()
     square = squareform(distance)
     scaling = MDS(
-        n_components=2, metric_mds=True, metric="precomputed", n_init=starts, init="random", max_iter=1000,
+        n_components=2, metric_mds=True, metric="precomputed", n_init=STARTS, init="random", max_iter=1000,
         eps=1e-10, random_state=seed, normalized_stress=False,
     )  # fmt: skip
     x, y = scaling.fit_transform(square / square.mean()).T
@@ -139,18 +136,12 @@ def behaviours(table: pd.DataFrame) -> pd.Series:
     return names
 
 
-def block_distances(
-    blocks: Sequence[tuple[pd.DataFrame, int]], permutations: int = 99, seed: int = 0
-) -> pd.DataFrame:
-    """How much farther apart heads of different layers are than heads of one layer, in blocks of passages.
-
-    `blocks` holds the distances of each block and its number of tokens. Columns block; gap, the mean distance between
-    layers minus that within (nats per token); shuffled, its mean over random assignments of heads to layers.
-    """
+def block_distances(blocks: Sequence[tuple[pd.DataFrame, int]], seed: int = 0) -> pd.DataFrame:
+    """The table `clark_distance_blocks` (docs/tables.yaml), from the distances and the token count of each block."""
     rows, rng = [], np.random.default_rng(seed)
     for block, (table, tokens) in enumerate(blocks):
         distance, layers = table["distance"].to_numpy() / tokens, _heads(table)["layer"].to_numpy()
-        random_layers = [rng.permutation(layers) for _ in range(permutations)]
+        random_layers = [rng.permutation(layers) for _ in range(PERMUTATIONS)]
         gaps = [_gap(distance, order) for order in (layers, *random_layers)]
         rows.append((block, gaps[0], np.mean(gaps[1:])))
     return pd.DataFrame(rows, columns=["block", "gap", "shuffled"])

@@ -26,7 +26,7 @@ from analysis.scores.extraction import Scored, stack
 from analysis.scores.sieves import SIEVES
 from analysis.texts.examples import Example
 
-# The groups of attended tokens, and their sieves.
+# The groups of attended tokens, and their sieves: punct is full stops and commas, other the rest.
 GROUPS = {"cls": "cls", "sep": "sep", "punct": "stops", "other": "content"}
 AS_MASK, AS_RANDOM = 0.8, 0.1  # shares of the masked tokens; the rest do not change (BERT)
 UNLABELLED = -100
@@ -36,10 +36,9 @@ BUDGET = 1024  # padded tokens of a batch of gradients
 
 
 class LanguageHead(torch.nn.Module):
-    """A masked-language head like BERT's: a transform, then the frozen word embeddings as decoder.
+    """A masked-language head like BERT's: a transform, then the frozen embeddings of the word pieces in its text.
 
-    It decodes into `vocabulary`, the ids of the word pieces in its text. Its bias starts as the logarithm of their
-    relative frequencies.
+    `vocabulary` holds the ids of these pieces. The bias starts as the logarithm of their relative frequencies.
     """
 
     def __init__(
@@ -119,14 +118,13 @@ def trained_head(encoder: Encoder, sequences: Sequence[Layout], epochs: int, see
     # The seed differs from that of the analysis, and so do the masks.
     training = [masked(layout, encoder, TRAINING_SHARE, seed - 1) for layout in sequences]
     pieces = np.concatenate([layout.input_ids[layout.text >= 0] for layout in sequences])
-    state_parts, label_parts = [], []
+    parts = []
     for indices in tqdm([*batches(sequences)], desc="hidden states", unit="batch"):
-        inputs, batch_labels = _inputs(encoder, [training[index] for index in indices])
-        labelled = batch_labels != UNLABELLED
+        inputs, labels = _inputs(encoder, [training[index] for index in indices])
+        labelled = labels != UNLABELLED
         with torch.no_grad():
-            state_parts.append(encoder.model(**inputs).last_hidden_state[labelled])
-        label_parts.append(batch_labels[labelled])
-    states, labels = torch.cat(state_parts), torch.cat(label_parts)
+            parts.append((encoder.model(**inputs).last_hidden_state[labelled], labels[labelled]))
+    states, labels = map(torch.cat, zip(*parts, strict=True))
     embeddings = encoder.model.get_input_embeddings().weight.detach()
     vocabulary = torch.from_numpy(pieces).unique(return_counts=True)
     with torch.random.fork_rng(devices=[]):
@@ -183,15 +181,14 @@ def gradient_importance(
     segment_ids: str = "zeros",
     seed: int = 0,
 ) -> xr.DataArray:
-    """|dL/d attention| of every sequence, group of attended tokens, layer and head (Clark 2019, figure 3).
+    """|dL/d attention| of every sequence, group of attended tokens (see GROUPS), layer and head (Clark 2019, figure 3).
 
     L is the mean cross-entropy (nats) of the masked tokens of one sequence. The value is the mean over rows (all
-    tokens) and over the columns of a group: `cls`, `sep`, `punct` (full stops and commas) and `other` (the rest), as
-    the model sees them, with masked tokens as [MASK]. `mask_probability=0` masks nothing and takes the loss at every
-    word piece. Every sequence has its own gradient, whatever the batch. NaN if a group is absent. Coordinates: `loss`
-    (nats, mean of the sequence) and `accuracy` (proportion of the masked tokens that the model predicts). The paper
-    says only "magnitude"; this study takes the absolute value and the groups' means, and keeps [CLS] apart from the
-    other tokens. Raises InputError for a probability out of range.
+    tokens) and over the columns of a group as the model sees them, with masked tokens as [MASK]; NaN if a group is
+    absent. `mask_probability=0` masks nothing and takes the loss at every word piece. Coordinates: `loss` (nats, mean
+    of the sequence) and `accuracy` (proportion of the masked tokens that the model predicts). The paper says only
+    "magnitude"; this study takes the absolute value and the groups' means, and keeps [CLS] apart from the other tokens.
+    Raises InputError for a probability out of range.
     """
     if not 0 <= mask_probability < 1:
         raise InputError(f"mask_probability is {mask_probability}: give a proportion from 0 to below 1")

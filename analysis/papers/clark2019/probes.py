@@ -1,8 +1,8 @@
 """Probes that read syntax from all heads together, trained on one treebank and scored on another (Clark 2019, 5)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from math import ceil
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -31,8 +31,7 @@ RIGHT_BRANCHING, NO_ENCODER = "right-branching", "none"
 ORIGINAL = ", original ROOT alignment"  # ends the names of probes that pair words as the authors' code does
 ALIGNMENTS = {"fixed": "", "original": ORIGINAL}
 
-Logits = Float[Tensor, "seed batch word candidate"]
-Name = TypeVar("Name")
+Logits = Float[Tensor, "seed batch word candidate"]  # the candidates of a word are ROOT and all words
 
 
 class Parses(NamedTuple):
@@ -61,8 +60,8 @@ def parses(
     return Parses(pieces, heads, [vectors[sentence.index] for sentence in readable], pd.concat(readable))
 
 
-class Features(NamedTuple):
-    """The input of probes for a batch: vectors of the words (zero after the last word) and attention between words.
+class Batch(NamedTuple):
+    """A padded batch: vectors of the words (zero after the last word), attention between words, and gold heads.
 
     At (i, j), `attention` holds the attention from word i to word j of every head, then the attention from j to i.
     Position 0 is [CLS]; the position after a sentence's last word is [SEP].
@@ -71,12 +70,14 @@ class Features(NamedTuple):
     lengths: Int[Tensor, " batch"]
     vectors: Float[Tensor, "batch word dimension"]
     attention: Float[Tensor, "batch position position feature"]
+    heads: Int[Tensor, "batch word"]
 
-    def part(self, sentences: slice) -> "Features":
+    def part(self, sentences: slice) -> "Batch":
         """Some sentences of the batch, padded to the longest of them."""
         longest = int(self.lengths[sentences].max())
+        vectors, heads = self.vectors[sentences, :longest], self.heads[sentences, :longest]
         maps = self.attention[sentences, : longest + 2, : longest + 2]
-        return Features(self.lengths[sentences], self.vectors[sentences, :longest], maps)
+        return Batch(self.lengths[sentences], vectors, maps, heads)
 
 
 class Probe(nn.Module):
@@ -114,9 +115,8 @@ class AttentionProbe(Probe):
         super().__init__(seeds)
         self.weights, self.root = self.glorot(features), self.glorot(2, 1)
 
-    def forward(self, features: Features) -> Logits:
-        """Logits of ROOT and all words, for every word."""
-        return with_root((features.attention @ self.weights.mT).movedim(-1, 0), self.root, features)
+    def forward(self, batch: Batch) -> Logits:
+        return with_root((batch.attention @ self.weights.mT).movedim(-1, 0), self.root, batch)
 
 
 class AttentionWordsProbe(Probe):
@@ -134,12 +134,11 @@ class AttentionWordsProbe(Probe):
         self.of_pair, self.bias = self.glorot(2 * dimension, features), self.zeros(features)
         self.root = self.glorot(2, 1)
 
-    def forward(self, features: Features) -> Logits:
-        """Logits of ROOT and all words, for every word."""
-        dimension = features.vectors.shape[-1]
+    def forward(self, batch: Batch) -> Logits:
+        dimension = batch.vectors.shape[-1]
         dependent, candidate = self.of_pair[:, :dimension], self.of_pair[:, dimension:]
-        vectors = pad(features.vectors, (0, 0, 1, 1))
-        is_paired, candidate_vectors = candidates_of_pairs(features, self.alignment)
+        vectors = pad(batch.vectors, (0, 0, 1, 1))
+        is_paired, candidate_vectors = candidates_of_pairs(batch, self.alignment)
         # Seen from the candidate, the two directions of a pair are exchanged.
         exchanged = torch.cat(candidate.chunk(2, dim=-1)[::-1], dim=-1)
         weights = [
@@ -149,36 +148,34 @@ class AttentionWordsProbe(Probe):
         ]
         # The weights of every position, for all seeds, times the attention of its pairs:
         # (batch, position, position, 3 times seeds).
-        terms = features.attention @ torch.cat(weights).movedim(0, -1)
-        bias, of_dependent, of_candidate = terms.chunk(3, dim=-1)
-        logits = bias + of_dependent * is_paired[:, None, :, None] + of_candidate.transpose(1, 2)
-        return with_root(logits.movedim(-1, 0), self.root, features)
+        terms = batch.attention @ torch.cat(weights).movedim(0, -1)
+        bias, by_dependent, by_candidate = terms.chunk(3, dim=-1)
+        logits = bias + by_dependent * is_paired[:, None, :, None] + by_candidate.transpose(1, 2)
+        return with_root(logits.movedim(-1, 0), self.root, batch)
 
 
 def candidates_of_pairs(
-    features: Features, alignment: str
+    batch: Batch, alignment: str
 ) -> tuple[Float[Tensor, "batch position"], Float[Tensor, "batch position dimension"]]:
     """Which candidates are in a pair of vectors, and the candidate's vector in it; [CLS] and [SEP] stand for ROOT."""
-    batch, longest, _ = features.vectors.shape
-    position = torch.arange(longest + 2, device=features.lengths.device).expand(batch, -1)
-    lengths = features.lengths[:, None]
+    size, longest, _ = batch.vectors.shape
+    position = torch.arange(longest + 2, device=batch.lengths.device).expand(size, -1)
+    lengths = batch.lengths[:, None]
     if alignment == "fixed":
-        return ((position > 0) & (position <= lengths)).float(), pad(features.vectors, (0, 0, 1, 1))
-    after = pad(features.vectors, (0, 0, 0, 2))
+        return ((position > 0) & (position <= lengths)).float(), pad(batch.vectors, (0, 0, 1, 1))
+    after = pad(batch.vectors, (0, 0, 0, 2))
     ends = (position == lengths + 1)[:, :, None]
     return (position != lengths).float(), torch.where(ends, after[:, :1], after)
 
 
 def with_root(
-    logits: Float[Tensor, "seed batch position position"],
-    root: Float[Tensor, "seed two one"],
-    features: Features,
+    logits: Float[Tensor, "seed batch position position"], root: Float[Tensor, "seed two one"], batch: Batch
 ) -> Logits:
     """Logits of all candidates of every word, -inf after the last word; ROOT's come from [CLS] and [SEP]."""
     rows = logits[:, :, 1:-1]
-    last = (features.lengths + 1)[None, :, None, None].expand(*rows.shape[:3], 1)
-    of_root = root[:, None, :1] * rows[..., :1] + root[:, None, 1:] * rows.gather(-1, last)
-    return _masked(torch.cat([of_root, rows[..., 1:-1]], dim=-1), features)
+    last = (batch.lengths + 1)[None, :, None, None].expand(*rows.shape[:3], 1)
+    root_logits = root[:, None, :1] * rows[..., :1] + root[:, None, 1:] * rows.gather(-1, last)
+    return _masked(torch.cat([root_logits, rows[..., 1:-1]], dim=-1), batch)
 
 
 class DistanceProbe(Probe):
@@ -195,40 +192,39 @@ class DistanceProbe(Probe):
         self.layer, self.bias = self.glorot(3 + len(NEAR) + 2 * dimension, HIDDEN), self.zeros(HIDDEN)
         self.out, self.out_bias = self.glorot(HIDDEN, 1), self.zeros(1)
 
-    def forward(self, features: Features) -> Logits:
-        """Logits of ROOT and all words, for every word."""
-        size = features.vectors.shape[-1]
+    def forward(self, batch: Batch) -> Logits:
+        size = batch.vectors.shape[-1]
         distance, dependent, candidate = self.layer.split([3 + len(NEAR), size, size], dim=1)
-        is_paired, candidate_vectors = candidates_of_pairs(features, self.alignment)
-        by_distance = distances(features)
-        of_distance = by_distance.flatten(0, 2) @ distance + self.bias[:, None]
-        of_dependent = (features.vectors @ dependent[:, None])[:, :, :, None] * is_paired[:, None, :-1, None]
-        of_candidate = (candidate_vectors[:, :-1] @ candidate[:, None])[:, :, None]
-        units = of_distance.view(-1, *by_distance.shape[:3], HIDDEN) + of_dependent + of_candidate
+        is_paired, candidate_vectors = candidates_of_pairs(batch, self.alignment)
+        features = distances(batch)
+        distance_units = features.flatten(0, 2) @ distance + self.bias[:, None]
+        dependent_units = (batch.vectors @ dependent[:, None])[:, :, :, None] * is_paired[:, None, :-1, None]
+        candidate_units = (candidate_vectors[:, :-1] @ candidate[:, None])[:, :, None]
+        units = distance_units.view(-1, *features.shape[:3], HIDDEN) + dependent_units + candidate_units
         logits = torch.tanh(units).flatten(1, 3) @ self.out + self.out_bias[:, None]
-        return _masked(logits.view(units.shape[:-1]), features)
+        return _masked(logits.view(units.shape[:-1]), batch)
 
 
-def distances(features: Features) -> Float[Tensor, "batch word candidate feature"]:
+def distances(batch: Batch) -> Float[Tensor, "batch word candidate feature"]:
     """The distance features of every word and candidate."""
-    longest, n = features.vectors.shape[1], features.lengths[:, None, None]
-    candidate = torch.arange(longest + 1.0, device=features.lengths.device)
+    longest, n = batch.vectors.shape[1], batch.lengths[:, None, None]
+    candidate = torch.arange(longest + 1.0, device=batch.lengths.device)
     step = (candidate - candidate[1:, None]).expand(len(n), -1, -1)
     steps = [step.clamp(min=0) / n, (-step).clamp(min=0) / n, *(step == offset for offset in NEAR)]
     to_words = torch.stack([feature * (candidate > 0) for feature in steps], dim=-1)
     return torch.cat([to_words, (candidate == 0).expand_as(step)[..., None]], dim=-1)
 
 
-def _masked(logits: Logits, features: Features) -> Logits:
+def _masked(logits: Logits, batch: Batch) -> Logits:
     """-inf for candidates after the last word of a sentence."""
-    after = torch.arange(logits.shape[-1], device=logits.device) > features.lengths[:, None]
+    after = torch.arange(logits.shape[-1], device=logits.device) > batch.lengths[:, None]
     return logits.masked_fill(after[:, None], -torch.inf)
 
 
 def batches_of(
     encoder: Encoder, data: Parses, size: int, seed: int | None = None
-) -> Iterator[tuple[list[int], Features, Int[Tensor, "batch word"]]]:
-    """Indices of sentences of similar length, their features and gold heads; one batch of maps is in memory at a time.
+) -> Iterator[tuple[list[int], Batch]]:
+    """Batches of sentences of similar length, and their indices; one batch of maps is in memory at a time.
 
     Pools of POOL sentences follow the order of the file. With a `seed`, the batches of a pool come in random order.
     """
@@ -243,13 +239,13 @@ def batches_of(
             heads = [torch.tensor(data.heads[index]) for index in indices]
             maps = _attention(encoder, [data.pieces[index] for index in indices])
             lengths = torch.tensor([len(sentence) for sentence in heads], device=encoder.device)
-            features = Features(lengths, pad_sequence(vectors, batch_first=True).to(encoder.device), maps)
-            gold = pad_sequence(heads, batch_first=True, padding_value=PADDED)
-            yield indices, features, gold.to(encoder.device)
+            padded = pad_sequence(vectors, batch_first=True).to(encoder.device)
+            gold = pad_sequence(heads, batch_first=True, padding_value=PADDED).to(encoder.device)
+            yield indices, Batch(lengths, padded, maps, gold)
 
 
 def _attention(encoder: Encoder, batch: Sequence[Words]) -> Float[Tensor, "batch position position feature"]:
-    """Attention between words in both directions, heads last (see `Features`)."""
+    """Attention between words in both directions, heads last (see `Batch`)."""
     layers: list[Tensor] = []
     read_batch(encoder, batch, lambda _, maps: layers.append(maps))
     maps = torch.cat(layers, dim=1).permute(0, 2, 3, 1)
@@ -257,34 +253,28 @@ def _attention(encoder: Encoder, batch: Sequence[Words]) -> Float[Tensor, "batch
 
 
 def train(
-    probes: Mapping[Name, Probe],
-    encoder: Encoder,
-    data: Parses,
-    step: int = 1,
-    learning_rate: float = LEARNING_RATE,
-    progress: bool = True,
+    probes: Mapping[Hashable, Probe], encoder: Encoder, data: Parses, step: int = 1, progress: bool = True
 ) -> None:
-    """Trains all probes in one pass; the attention of each batch is computed once and not kept.
+    """Trains all probes in one epoch; the attention of each batch is computed once and not kept.
 
-    Adam, the summed cross-entropy over ROOT and the words of a sentence, one epoch. The encoder reads BATCH sentences
-    of similar length at a time, each update of the probes `step` of them. Source: Clark 2019, 5 (`step` 1, sentences in
-    the order of the file).
+    Adam, the summed cross-entropy over ROOT and the words of a sentence. The encoder reads BATCH sentences of similar
+    length at a time, each update of the probes `step` of them. Source: Clark 2019, 5 (`step` 1, sentences in the order
+    of the file).
     """
     total = ceil(len(data.pieces) / BATCH)
     bar = tqdm(batches_of(encoder, data, BATCH, 0), "probes", total, unit="batch", disable=not progress)
     steps = (
-        (features.part(slice(start, start + step)), heads[start : start + step])
-        for indices, features, heads in bar
+        batch.part(slice(start, start + step))
+        for indices, batch in bar
         for start in range(0, len(indices), step)
     )
 
-    def loss(part: tuple[Features, Int[Tensor, "batch word"]]) -> Float[Tensor, ""]:
-        features, gold = part
-        return sum(_loss(probe(features), gold[:, : features.vectors.shape[1]]) for probe in probes.values())
+    def loss(batch: Batch) -> Float[Tensor, ""]:
+        return sum(_loss(probe(batch), batch.heads) for probe in probes.values())
 
     # One optimiser per probe would give the same: Adam treats every weight by itself.
     weights = [weight for probe in probes.values() for weight in probe.parameters()]
-    fit(steps, loss, torch.optim.Adam(weights, learning_rate))
+    fit(steps, loss, torch.optim.Adam(weights, LEARNING_RATE))
 
 
 def _loss(logits: Logits, gold: Int[Tensor, "batch word"]) -> Float[Tensor, ""]:
@@ -294,13 +284,13 @@ def _loss(logits: Logits, gold: Int[Tensor, "batch word"]) -> Float[Tensor, ""]:
 
 @torch.inference_mode()
 def predict(
-    probes: Mapping[Name, Probe], encoder: Encoder, data: Parses, batch: int = 32
-) -> dict[Name, Int[np.ndarray, "seed word"]]:
+    probes: Mapping[Hashable, Probe], encoder: Encoder, data: Parses, size: int = 32
+) -> dict[Hashable, Int[np.ndarray, "seed word"]]:
     """The head (0 is ROOT, else from 1) that each probe predicts for every word of `data.words`."""
-    predictions: dict[Name, list] = {name: [None] * len(data.pieces) for name in probes}
-    for indices, features, _ in batches_of(encoder, data, batch):
+    predictions: dict[Hashable, list] = {name: [None] * len(data.pieces) for name in probes}
+    for indices, batch in batches_of(encoder, data, size):
         for name, probe in probes.items():
-            heads = probe(features).argmax(-1).cpu().numpy()
+            heads = probe(batch).argmax(-1).cpu().numpy()
             for place, index in enumerate(indices):
                 predictions[name][index] = heads[:, place, : len(data.heads[index])]
     return {name: np.concatenate(by_sentence, axis=1) for name, by_sentence in predictions.items()}
@@ -310,38 +300,38 @@ def probe_table(
     encoders: Sequence[Encoder],
     training: pd.DataFrame,
     scored: pd.DataFrame,
-    seeds: Sequence[int] = (0, 1, 2),
-    alignments: Sequence[str] = ("fixed",),
-    glove: str | None = None,
-    max_tokens: int = LIMIT,
-    step: int = 1,
+    seeds: Sequence[int],
+    alignments: Sequence[str],
+    glove: str | None,
+    max_tokens: int,
+    step: int,
 ) -> tuple[pd.DataFrame, str, str]:
-    """Unlabelled attachment scores by probe, encoder and seed; the kind of word vectors; a digest of all weights.
+    """The table `clark_probes` (docs/tables.yaml); the kind of word vectors; a digest of all weights.
 
     `encoders` share a tokenizer and are read one after the other; without a `glove` file the first gives the word
-    vectors. `training` and `scored` are treebanks of `treebank.read_trees`. uas counts all words, uas_no_punct those
-    whose relation is not `punct`. A row has no seed or encoder if its probe uses none. Source: Clark 2019, 5 and Table
-    3; `alignments` as in `AttentionWordsProbe`. Raises InputError for an unknown alignment.
+    vectors. `training` and `scored` are treebanks of `treebank.read_trees`. A row has no seed or encoder if its probe
+    uses none. Source: Clark 2019, 5 and Table 3; `alignments` as in `AttentionWordsProbe`. Raises InputError for an
+    unknown alignment.
     """
     if unknown := {*alignments} - {*ALIGNMENTS}:
         raise InputError(f"root_alignment is {min(unknown)!r}: choose from {', '.join(ALIGNMENTS)}")
     vectors = word_vectors(encoders[0], [*training["form"], *scored["form"]], glove)
     halves, dimension = np.split(vectors.values, [len(training)]), vectors.values.shape[1]
-    data, test = (
-        parses(encoders[0], words, half, max_tokens)
-        for words, half in zip((training, scored), halves, strict=True)
-    )
+    data = parses(encoders[0], training, halves[0], max_tokens)
+    test = parses(encoders[0], scored, halves[1], max_tokens)
     probes = untrained_probes(encoders, dimension, seeds, alignments)
-    predictions: dict[tuple[str, str], Int[np.ndarray, "seed word"]] = {}
+    predictions: dict[Hashable, Int[np.ndarray, "seed word"]] = {}
     for encoder in encoders:
         names = [encoder.name, NO_ENCODER] if encoder is encoders[0] else [encoder.name]
         together = {key: probe.to(encoder.device) for key, probe in probes.items() if key[1] in names}
         train(together, encoder, data, step)
         predictions |= predict(together, encoder, test)
-    rows = [(RIGHT_BRANCHING, NO_ENCODER, None, *scores_of(right_branching(test.words), test.words))]
+    predicted = [(RIGHT_BRANCHING, NO_ENCODER, None, right_branching(test.words))]
     for key in probes:
-        for seed, heads in zip(seeds, predictions[key], strict=True):
-            rows.append((*key, seed, *scores_of(heads, test.words)))
+        predicted += [(*key, seed, heads) for seed, heads in zip(seeds, predictions[key], strict=True)]
+    rows = [
+        (*key, uas(heads, test.words, punctuation=True), uas(heads, test.words)) for *key, heads in predicted
+    ]
     table = pd.DataFrame(rows, columns=["probe", "encoder", "seed", "uas", "uas_no_punct"])
     weights = weights_digest(nn.ModuleList(probes.values()))
     return table.astype({"seed": "Int64"}), vectors.label, weights
@@ -361,11 +351,6 @@ def untrained_probes(
     for name in alignments:
         probes[f"distances + words{ALIGNMENTS[name]}", NO_ENCODER] = DistanceProbe(dimension, seeds, name)
     return probes
-
-
-def scores_of(heads: Int[np.ndarray, " word"], words: pd.DataFrame) -> tuple[float, float]:
-    """Attachment score of all words, and without punctuation."""
-    return uas(heads, words, punctuation=True), uas(heads, words)
 
 
 def probe_means(table: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:

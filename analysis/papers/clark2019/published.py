@@ -37,13 +37,12 @@ def table(name: str) -> pd.DataFrame:
 
 def beside_dependencies(relations: pd.DataFrame, best_heads: pd.DataFrame) -> pd.DataFrame:
     """Accuracies in percent: of a `dependency_table`, of `best_heads` (same data), and in the authors' notebook."""
-    result = 100 * relations[["accuracy", "offset_accuracy"]].set_axis(["held out", "offset"], axis=1)
-    result.insert(
-        1, "same data", 100 * relations["relation"].map(best_heads.set_index("relation")["accuracy"])
-    )
+    result = relations[["accuracy", "offset_accuracy"]].set_axis(["held out", "offset"], axis=1)
+    same_data = best_heads.set_index("relation")["accuracy"]
+    result.insert(1, "same data", relations["relation"].map(same_data))
     bert_base = table("dependencies").set_index("relation")[["head", "accuracy", "offset_accuracy"]]
     bert_base = bert_base.reindex(relations["relation"].map(STANFORD)).reset_index(drop=True)
-    return pd.concat([relations["relation"], result, bert_base.add_prefix("BERT-base ")], axis=1)
+    return pd.concat([relations["relation"], 100 * result, bert_base.add_prefix("BERT-base ")], axis=1)
 
 
 def beside_coreference(systems: pd.DataFrame) -> pd.DataFrame:

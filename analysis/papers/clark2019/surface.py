@@ -39,16 +39,14 @@ COLUMNS = [*SHARES, *ROW_STATISTICS]
 NEIGHBOURS = ["previous", "next"]  # that claims read head by head
 LAYERWISE = ["cls", "sep", "punct", "cls_cls", "sep_sep", "entropy"]  # that claims read layer by layer
 STOPS, SPECIAL = [".", ","], ["[CLS]", "[SEP]"]
+LENGTH = 13  # tokens of an excerpt, without [CLS] and [SEP]
 # The patterns of figure 1, and the column in which a head of the pattern has a high value.
 PATTERNS = {"broad": "entropy", "next token": "next", "[CLS]": "cls", "[SEP]": "sep"}
 PATTERNS |= {"full stops and commas": "punct"}
 
 
 def surface_scores(
-    encoder: Encoder,
-    examples: Sequence[Example],
-    max_tokens: int = 128,
-    segment_ids: str = "zeros",
+    encoder: Encoder, examples: Sequence[Example], max_tokens: int = 128, segment_ids: str = "zeros"
 ) -> xr.DataArray:
     """The scores of `extract` for the sieves of SHARES, and ROW_STATISTICS (entropies in nats).
 
@@ -56,15 +54,9 @@ def surface_scores(
     the authors' code all segment ids are 0.
     """
     roles = [sieve for sieve, _ in SHARES.values()]
-    scores = extract(
-        encoder,
-        examples,
-        roles=roles,
-        max_tokens=max_tokens,
-        statistics=ROW_STATISTICS,
-        segment_ids=segment_ids,
-    )
-    marked = [cells(layout) for layout in layouts(encoder.tokenizer, examples, max_tokens, segment_ids)]
+    options = {"max_tokens": max_tokens, "segment_ids": segment_ids}
+    scores = extract(encoder, examples, roles=roles, statistics=ROW_STATISTICS, **options)
+    marked = [cells(layout) for layout in layouts(encoder.tokenizer, examples, **options)]
     return scores.assign_coords(cells=(("sequence", "role"), np.stack(marked)))
 
 
@@ -91,9 +83,8 @@ def surface_shares(scores: xr.DataArray) -> xr.DataArray:
 
 
 def surface_table(scores: xr.DataArray) -> pd.DataFrame:
-    """Means over sequences of `surface_shares` for each head: layer, head, *COLUMNS. Source: Clark 2019, section 3."""
-    means = surface_shares(scores).mean("sequence")
-    return means.to_dataset("statistic").to_dataframe().reset_index()[["layer", "head", *COLUMNS]]
+    """The table `clark_surface` (docs/tables.yaml): means of `surface_shares` over sequences. Source: Clark 2019, 3."""
+    return _columns(surface_shares(scores).mean("sequence"))
 
 
 def uniform_values(scores: xr.DataArray) -> pd.Series:
@@ -103,12 +94,8 @@ def uniform_values(scores: xr.DataArray) -> pd.Series:
     """
     tokens = scores["tokens"].values
     uniform = xr.ones_like(scores.isel(layer=0, head=0, drop=True))
-    for name, values in {
-        "entropy": np.log(tokens),
-        "entropy_cls": np.log(tokens),
-        "most": 1 / tokens,
-    }.items():
-        uniform.loc[{"role": name}] = values
+    uniform.loc[{"role": ["entropy", "entropy_cls"]}] = np.log(tokens)[:, None]
+    uniform.loc[{"role": "most"}] = 1 / tokens
     return surface_shares(uniform).mean("sequence").to_series().rename("uniform")
 
 
@@ -125,9 +112,13 @@ def block_tables(scores: xr.DataArray) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Means over `passage_blocks`: NEIGHBOURS of every head, and LAYERWISE of every layer, with a column block."""
     blocks = passage_blocks(scores["sequence"].values.tolist())
     means = surface_shares(scores).assign_coords(block=("sequence", blocks)).groupby("block").mean()
-    heads = means.sel(statistic=NEIGHBOURS).to_dataset("statistic").to_dataframe().reset_index()
-    layers = means.sel(statistic=LAYERWISE).mean("head").to_dataset("statistic").to_dataframe().reset_index()
-    return heads[["block", "layer", "head", *NEIGHBOURS]], layers[["block", "layer", *LAYERWISE]]
+    return _columns(means.sel(statistic=NEIGHBOURS)), _columns(means.sel(statistic=LAYERWISE).mean("head"))
+
+
+def _columns(means: xr.DataArray) -> pd.DataFrame:
+    """A column for each block, layer and head (if the means have them), then one for each statistic."""
+    order = [name for name in ("block", "layer", "head") if name in means.dims]
+    return means.to_dataset("statistic").to_dataframe(order).reset_index()
 
 
 def pattern_heads(table: pd.DataFrame, uniform: pd.Series) -> pd.DataFrame:
@@ -149,13 +140,13 @@ def pattern_heads(table: pd.DataFrame, uniform: pd.Series) -> pd.DataFrame:
 
 
 def excerpt(
-    layout: Layout, attention: Float[np.ndarray, "layer head token token"], length: int = 13
+    layout: Layout, attention: Float[np.ndarray, "layer head token token"]
 ) -> tuple[list[str], Float[np.ndarray, "layer head position position"]]:
-    """[CLS], the `length` tokens in a row with most full stops and commas, and the last [SEP].
+    """[CLS], the LENGTH tokens in a row with most full stops and commas, and the last [SEP].
 
     The tokens, and the attention between them; each row is divided by its sum.
     """
-    windows = sliding_window_view(np.isin(layout.tokens[1:-1], STOPS), min(length, len(layout) - 2))
+    windows = sliding_window_view(np.isin(layout.tokens[1:-1], STOPS), min(LENGTH, len(layout) - 2))
     start = 1 + int(windows.sum(axis=1).argmax())
     positions = np.array([0, *range(start, start + windows.shape[1]), len(layout) - 1])
     inside = attention[..., positions[:, None], positions]

@@ -11,7 +11,14 @@ from jaxtyping import Int
 from analysis.errors import InputError
 from analysis.statistics.resampling import Clusters, resampled
 from analysis.statistics.roles import HEAD, MASSES, PUBLISHED_ROLES, attention_masses
-from analysis.statistics.significance import DEFAULT_RULE, DIMENSIONS, Rule, published_labels, resampled_test
+from analysis.statistics.significance import (
+    DEFAULT_RULE,
+    Rule,
+    ordered,
+    published_labels,
+    quiet,
+    resampled_test,
+)
 
 ARRAYS = ("labels", "p", "change", "mass")
 
@@ -88,7 +95,7 @@ def restricted_to(controls: Evidence, heads: Evidence) -> Evidence:
 
 def published_roles(scores: xr.DataArray) -> xr.DataArray:
     """The ten roles in double precision, in the usual order of dimensions."""
-    return scores.transpose(*DIMENSIONS).sel(role=[*PUBLISHED_ROLES]).astype(np.float64)
+    return ordered(scores).sel(role=[*PUBLISHED_ROLES]).astype(np.float64)
 
 
 def _numbered(scores: xr.DataArray) -> xr.DataArray:
@@ -124,10 +131,9 @@ def replicated(
         return np.stack([published_labels(test, rule), test.p])
 
     def means(sums: Clusters, draws: Int[np.ndarray, "replicate cluster"]) -> np.ndarray:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return sums.moments(draws).mean[None]
+        return sums.moments(draws).mean[None]
 
-    labels, p = _over_heads(after, "role", clusters, counts, labels_and_p, 2)
+    labels, p = _over_heads(after, "role", clusters, counts, labels_and_p)
     (change,) = _over_heads(after - before, "role", clusters, counts, means)
     (mass,) = _over_heads(mass_changes(before, after), "target", clusters, counts, means)
     return {"labels": labels, "p": p, "change": change, "mass": mass}
@@ -139,19 +145,16 @@ def _over_heads(
     clusters: Int[np.ndarray, "sequence"],
     counts: Int[np.ndarray, "replicate cluster"],
     statistics: Callable[[Clusters, Int[np.ndarray, "replicate cluster"]], np.ndarray],
-    size: int = 1,
 ) -> list[xr.DataArray]:
-    """`size` statistics (replicate, role or target, layer, head) of the drawn sequences that have scores; else NaN."""
+    """Statistics (replicate, role or target, layer, head) of the drawn sequences that have scores; else NaN."""
     parts = []
     for values in scores.transpose(dimension, "sequence", ...).values:
         values = values.reshape(len(values), -1)
         present = ~np.isnan(values).any(axis=1)
         names, codes = np.unique(clusters[present], return_inverse=True)
-        part = np.full((size, len(counts), values.shape[1]), np.nan)
-        if present.any():
-            part = statistics(Clusters.of(values[present], codes), counts[:, names])
-        parts.append(part)
+        with quiet():  # no sequence is drawn that has scores
+            parts.append(statistics(Clusters.of(values[present], codes), counts[:, names]))
     coordinates = {name: scores[name].values for name in (dimension, *HEAD)}
     shape = [len(values) for values in coordinates.values()]
-    arrays = np.stack(parts, axis=2).reshape(size, len(counts), *shape)
+    arrays = np.stack(parts, axis=2).reshape(-1, len(counts), *shape)
     return [xr.DataArray(array, coordinates, ("replicate", *coordinates)) for array in arrays]

@@ -37,18 +37,15 @@ def roles() -> pd.DataFrame:
 def compare_maps(ours: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     """Mean scores of this study and the published ones, compared over the heads of all, lower and upper layers.
 
-    `ours` is a role table with a column task, `published` comes from `scores`. Columns task,
-    role, layers, heads, correlation (Spearman), deviation (largest absolute, in units of the score), and
-    the layer and head where it is. Raises InputError unless our model has 12 layers of 12 heads.
+    `ours` is a role table with a column task, `published` comes from `scores`. Columns task, role, layers, heads,
+    correlation (Spearman), deviation (largest absolute, in units of the score), and the layer and head where it is.
+    Raises InputError unless our model has 12 layers of 12 heads.
     """
     for name in ("layer", "head"):
         if {*ours[name]} != {*range(12)}:
-            raise InputError(
-                f"the role table does not have 12 {name}s; the published maps are of BERT-base, 12 x 12"
-            )
-    both = ours.merge(published[[*KEYS, "mean"]], on=KEYS, suffixes=("", "_published")).dropna(
-        subset=["mean"]
-    )
+            raise InputError(f"the role table must have 12 {name}s, as the published maps of BERT-base have")
+    both = ours.merge(published[[*KEYS, "mean"]], on=KEYS, suffixes=("", "_published"))
+    both = both.dropna(subset="mean")
     rows = []
     for (task, role), group in both.groupby(["task", "role"], sort=False):
         for name, layers in LAYERS.items():

@@ -87,14 +87,9 @@ SHAPES = {
 
 
 def size_table(
-    sizes: Sequence[int],
-    effects: Sequence[float | int],
-    runs: int,
-    families: int,
-    rule: Rule,
-    shapes: Sequence[str] = tuple(SHAPES),
+    sizes: Sequence[int], effects: Sequence[float | int], runs: int, families: int, rule: Rule
 ) -> pd.DataFrame:
-    """Size (effect 0) and power of every rule: shape, n, effect, rule, rate, low, high, runs.
+    """The table `calibration` (docs/tables.yaml): size (effect 0) and power of every rule.
 
     The rules are those of `t_test_size` and `family_size`, on separate draws. Every shape and n has its own random
     stream, so that a row does not depend on the other rows.
@@ -102,14 +97,13 @@ def size_table(
     if min(*sizes, families) < 2:
         raise InputError(f"n is {min(sizes)}, families {families}: give at least 2 sequences and 2 families")
     tables = []
-    for shape, n in tqdm([*product(shapes, sizes)], desc="simulate", unit="size"):
+    for shape, n in tqdm([*product(SHAPES, sizes)], desc="simulate", unit="size"):
         parts = [
             t_test_size(shape, n, runs, rule, effects),
             family_size(shape, n, families, rule, effects),
             family_size(shape, n, families, rule, effects, controlled=True),
         ]
-        both = pd.concat(parts).sort_values("effect", kind="stable")
-        tables.append(both.assign(shape=shape, n=n))
+        tables.append(pd.concat(parts).sort_values("effect", kind="stable").assign(shape=shape, n=n))
     return pd.concat(tables, ignore_index=True)[["shape", "n", *COLUMNS]]
 
 
@@ -159,12 +153,8 @@ def family_size(
     """
     rng = _generator(rule.seed, shape, n, stream=2 if controlled else 1)
     draw = partial(_paired, SHAPES[shape]) if controlled else SHAPES[shape]
-    labels = np.stack(
-        [
-            family_labels(draw(rng, (n, HEADS)), effects, replace(rule, seed=int(seed)))
-            for seed in rng.integers(2**32, size=families)
-        ]
-    )
+    rules = [replace(rule, seed=int(seed)) for seed in rng.integers(2**32, size=families)]
+    labels = np.stack([family_labels(draw(rng, (n, HEADS)), effects, one) for one in rules])
     names = {"corrected": "controlled"} if controlled else dict(zip(FAMILY_RULES, FAMILY_RULES, strict=True))
     rows = []
     for (number, effect), (label, name) in product(enumerate(effects), names.items()):
@@ -221,26 +211,25 @@ TAUS = tuple(np.linspace(1, 5, 17).tolist())
 def tau_sweep(
     scores: xr.DataArray, taus: Sequence[float | int] = TAUS, rule: Rule = DEFAULT_RULE
 ) -> pd.DataFrame:
-    """Published labels at other thresholds: role, tau, testable and heads (counts), jaccard.
+    """The table `sensitivity_tau` (docs/tables.yaml): published labels at other thresholds.
 
     `jaccard` compares the labelled heads with those at the threshold of the rule; NaN if neither threshold labels a
     head. Roles without a testable head are left out.
     """
-    default = _labels(scores, rule)
-    rows = [
-        _compared(_labels(scores, replace(rule, tau=tau)), default).assign(tau=float(tau)) for tau in taus
-    ]
-    return pd.concat(rows).reset_index()[["role", "tau", "testable", "heads", "jaccard"]]
+    default, parts = _labels(scores, rule), []
+    for tau in taus:
+        labels = _labels(scores, replace(rule, tau=tau))
+        parts.append(_compared(labels, default).assign(tau=float(tau)))
+    return pd.concat(parts).reset_index()[["role", "tau", "testable", "heads", "jaccard"]]
 
 
 def label_stability(
     scores: xr.DataArray, sizes: Sequence[int], draws: int = 20, rule: Rule = DEFAULT_RULE
 ) -> pd.DataFrame:
-    """Published labels on random samples of the sequences compared with those on all, a row per role and size.
+    """The table `sensitivity_n` (docs/tables.yaml): published labels on samples compared with those on all sequences.
 
-    Columns role, size (sequences drawn without replacement), heads_full (labelled on all sequences); agreement
-    (proportion of heads with the same label), jaccard (of the labelled heads) and heads are means over the draws, with
-    standard deviations (`_sd`). Sizes beyond the number of sequences are left out; raises InputError if none is left.
+    Sequences are drawn without replacement. agreement, jaccard and heads are means over the draws, with standard
+    deviations. Sizes beyond the number of sequences are left out; raises InputError if none is left.
     """
     rng, total = np.random.default_rng(rule.seed), scores.sizes["sequence"]
     if not (fitting := [size for size in sizes if size <= total]):
@@ -314,10 +303,9 @@ def control_table(
 
 
 def control_counts(tables: pd.DataFrame) -> pd.DataFrame:
-    """The counts of each rule in role tables, for every role; the column control says whose heads they are.
+    """The table `controls` (docs/tables.yaml), from role tables with a column control, which says whose heads they are.
 
-    Columns (task, state,) control, role, n (sequences), mean (score over all heads), highest (mean score of a head),
-    published, corrected, controlled (heads). Heads that cannot be tested have no label.
+    `mean` is that of all heads. Heads that cannot be tested have no label.
     """
     keys = [*tables.columns.intersection(["task", "state"]), "control", "role"]
     counts = tables.groupby(keys, sort=False).agg(

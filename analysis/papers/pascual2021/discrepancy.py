@@ -11,16 +11,7 @@ from tqdm import tqdm
 
 from analysis.encoders.layout import Layout
 from analysis.encoders.models import Encoder
-from analysis.papers.pascual2021.measures import (
-    ATTENTION,
-    GLOBAL,
-    JSD,
-    LOCAL,
-    MIXING,
-    SHARE,
-    VALUES,
-    WHOLE,
-)
+from analysis.papers.pascual2021.measures import ATTENTION, GLOBAL, JSD, LOCAL, MIXING, SHARE, VALUES, WHOLE
 from analysis.papers.pascual2021.roles import sequence_counts
 from analysis.scores.attribution import attributed
 from analysis.scores.map_store import MapStore
@@ -83,7 +74,7 @@ def by_sequence(stores: Mapping[str, MapStore]) -> xr.DataArray:
 
 
 def discrepancy_table(values: xr.DataArray, resamples: int = 999, seed: int = 0) -> pd.DataFrame:
-    """Means over sequences of the measures `by_sequence`, with BCa intervals over sequences: COLUMNS.
+    """The table `pascual_discrepancy` (docs/tables.yaml) from the values `by_sequence`; intervals are BCa.
 
     Rows with a head are values of that head, for the pair `whole`. Rows without a head are means over the heads of a
     layer (`sd`: standard deviation over heads). One more measure has no head, `mixing_share`: the divergence of local
@@ -116,31 +107,25 @@ def _shares(values: xr.DataArray, resamples: int, seed: int) -> pd.DataFrame:
     """The share of mixing in the divergence of each layer, with percentile intervals over sequences."""
     parts = values.sel(measure=JSD).mean("head").transpose("sequence", "pair", "tokens", "layer")
     complete = _complete(parts.values).reshape(len(parts), -1)
-    draws = resampled_means(complete, resamples, seed).reshape(-1, *parts.shape[1:])
+    counts = sequence_counts(len(complete), resamples, seed)
+    draws = Clusters.of(complete).moments(counts).mean.reshape(-1, *parts.shape[1:])
     local, mixing = (draws[:, [*PAIRS].index(name)] for name in (VALUES, MIXING))
     share = mixing / (local + mixing)  # replicate, tokens, layer
-    table = pd.MultiIndex.from_product([[WHOLE], TOKENS, [SHARE], parts["layer"].values])
-    table = table.to_frame(index=False, name=["pair", "tokens", "measure", "layer"])
+    names = ["pair", "tokens", "measure", "layer"]
+    table = pd.MultiIndex.from_product([[WHOLE], TOKENS, [SHARE], parts["layer"].values], names=names)
+    table = table.to_frame(index=False)
     low, high = percentile_interval(share)
     n = np.isfinite(parts.values).all(axis=1).sum(axis=0)
     return table.assign(value=share[0].ravel(), low=low.ravel(), high=high.ravel(), n=n.ravel())
 
 
-def resampled_means(
-    values: Float[np.ndarray, "sequence column"], resamples: int, seed: int
-) -> Float[np.ndarray, "replicate column"]:
-    """The mean of every column over the sequences, then over resamples of the sequences."""
-    return Clusters.of(values).moments(sequence_counts(len(values), resamples, seed)).mean
-
-
 def validation_table(
     encoder: Encoder, sequences: Sequence[Layout], probes: Sequence[int], seed: int = 0
 ) -> pd.DataFrame:
-    """Sampled attribution compared with exact, and attribution to the input before normalisation with that after it.
+    """The table `pascual_validation` (docs/tables.yaml): means over rows, heads and sequences.
 
-    Columns compared, probes (NaN for all), layer, VALIDATED (mean over rows, heads and sequences), score_error (mean
-    absolute difference of a head's score of [CLS], 1 = uniform), n (sequences). In the second comparison both sides are
-    exact, so that it shows the effect of the input point alone.
+    Sampled attribution is compared with exact (`probes` is NaN for all directions), and attribution to the input before
+    normalisation with that after it: there both sides are exact, so that it shows the effect of the input point alone.
     """
     variants = [("sampled", count, "post_ln") for count in probes]
     variants.append(("input before normalisation", None, "pre_ln"))
@@ -153,7 +138,6 @@ def validation_table(
             error = exact.shape[-1] * np.abs((maps - exact)[..., 0].mean(-1)).mean(axis=-1)
             table = pd.DataFrame({"layer": range(len(exact)), **columns, "score_error": error})
             parts.append(table.assign(compared=name, probes=count))
-    by_layer = pd.concat(parts, ignore_index=True).groupby(
-        ["compared", "probes", "layer"], sort=False, dropna=False
-    )
-    return by_layer.mean().reset_index().assign(n=len(sequences))
+    keys = ["compared", "probes", "layer"]
+    means = pd.concat(parts, ignore_index=True).groupby(keys, sort=False, dropna=False).mean()
+    return means.reset_index().assign(n=len(sequences))

@@ -121,8 +121,7 @@ def accuracy_by_relation(relations: pd.DataFrame) -> Figure:
 
 
 def agreement_panels(survival: pd.DataFrame) -> Figure:
-    """Cohen's kappa of the labels of each role on attention and on another map: a panel per map, a mark per task and
-    state, with its interval."""
+    """Cohen's kappa of the labels on attention and on another map: a panel per map, a mark per role, task and state."""
     roles, others = theme.in_order(survival["role"]), [name for name in MAPS if name != ATTENTION]
     figure, grid = theme.rows_of_axes(len(others), len(others), 3.6, sharex=True, sharey=True)
     for axes, name in zip(grid, others, strict=True):

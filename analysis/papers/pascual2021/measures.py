@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.statistics.claims import not_applicable, of_table, read_claims
+from analysis.statistics.claims import CONTROL, not_applicable, of_table, read_claims
 
 CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
 # Names of maps and pairs of maps in the tables.
@@ -56,21 +56,15 @@ def delimiter_labels_left(effective: pd.DataFrame) -> pd.DataFrame:
     rows = effective[(effective["role"] == "delimiter") & (effective["n"] >= FEWEST)]
     if rows.empty:
         return not_applicable(SHORT)
-    by_map = rows.astype({"heads": float}).set_index([*RUN, "map"]).unstack("map")
-    by_map = by_map[by_map["heads"][ATTENTION].fillna(0) > 0]
-    if by_map.empty:
+    counts = rows.set_index([*RUN, "map"])[["heads", "heads_low", "heads_high"]].astype(float).unstack("map")
+    counts = counts[counts["heads"][ATTENTION].fillna(0) > 0]
+    if counts.empty:
         return not_applicable("no delimiter head on attention")
-    columns = {
-        ("value", "control"): "heads",
-        ("low", "control_low"): "heads_low",
-        ("high", "control_high"): "heads_high",
-    }
-    shares = {}
-    for (name, control), column in columns.items():
-        shares[name] = by_map[column][EFFECTIVE] / by_map["heads"][ATTENTION]
-        shares[control] = by_map[column][EFFECTIVE_SUM] / by_map["heads"][ATTENTION]
-    means = pd.DataFrame(shares).groupby("task", sort=False).mean().reset_index()
-    return of_table(means, "task", **{name: name for name in ("control", "control_low", "control_high")})
+    shares = counts.div(counts["heads"][ATTENTION], axis=0)
+    value = shares.xs(EFFECTIVE, axis=1, level="map").set_axis(ENDS, axis=1)
+    control = shares.xs(EFFECTIVE_SUM, axis=1, level="map").set_axis(CONTROL, axis=1)
+    means = value.join(control).groupby("task", sort=False).mean().reset_index()
+    return of_table(means, "task", **{name: name for name in CONTROL})
 
 
 def agreement_of_syntactic_labels(survival: pd.DataFrame, sinks: pd.DataFrame) -> pd.DataFrame:

@@ -20,7 +20,7 @@ SAME = 1e-6  # masses count as equal if they differ by less
 TARGETS = {"[CLS]": "cls", "[SEP]": "sep"}
 
 Labels = Bool[np.ndarray, "replicate head"]
-SURVIVAL = ["role", "map", "heads", "kappa", "low", "high"]
+SURVIVAL = ["role", "map", "heads", "kappa", "low", "high", "heads_low", "heads_high", "n"]
 
 
 def labels(scores: Float[np.ndarray, "sequence head"], rule: Rule) -> Labels:
@@ -51,12 +51,11 @@ def kappa(first: Labels, second: Labels) -> Float[np.ndarray, " replicate"]:
 
 
 def survival_table(scores: Mapping[str, xr.DataArray], rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
-    """Heads with each role on each map, and their agreement with attention.
+    """The table `pascual_survival` (docs/tables.yaml), from composed scores of the same sequences on all maps.
 
-    Columns role, map, heads, kappa with low and high, heads_low, heads_high, n (sequences with the role). `scores` are
-    composed, from the same sequences for all maps. Labels follow the published rule; intervals are 95 % percentile
-    intervals over sequences, from the replicates that have a kappa. Values are missing if a role is undefined on a map
-    or absent from all sequences; attention has no kappa with itself.
+    Labels follow the published rule; intervals are 95 % percentile intervals over sequences, of kappa (low, high) from
+    the replicates that have one. Values are missing if a role is undefined on a map or absent from all sequences;
+    attention has no kappa with itself.
     """
     rows = []
     for role in scores[ATTENTION]["role"].values:
@@ -66,14 +65,11 @@ def survival_table(scores: Mapping[str, xr.DataArray], rule: Rule = DEFAULT_RULE
             row = {"role": role, "map": name, "n": int(np.isfinite(by_map[name]).all(axis=1).sum())}
             if row["n"] > 1:
                 heads, agreement = assigned.sum(axis=1), kappa(labels_on[ATTENTION], assigned)
-                if name == ATTENTION or np.isnan(agreement[0]):
-                    agreement = np.full(len(assigned), np.nan)  # no interval without a kappa
-                row |= {"heads": heads[0], "kappa": agreement[0]}
-                row["heads_low"], row["heads_high"] = percentile_interval(heads)
-                row["low"], row["high"] = percentile_interval(agreement)
+                row["heads"], (row["heads_low"], row["heads_high"]) = heads[0], percentile_interval(heads)
+                if name != ATTENTION and not np.isnan(agreement[0]):
+                    row["kappa"], (row["low"], row["high"]) = agreement[0], percentile_interval(agreement)
             rows.append(row)
-    columns = [*SURVIVAL, "heads_low", "heads_high", "n"]
-    return pd.DataFrame(rows).reindex(columns=columns).astype({"heads": "Int64"})
+    return pd.DataFrame(rows).reindex(columns=SURVIVAL).astype({"heads": "Int64"})
 
 
 def _by_head(scores: xr.DataArray, role: str) -> Float[np.ndarray, "sequence head"]:
@@ -82,11 +78,10 @@ def _by_head(scores: xr.DataArray, role: str) -> Float[np.ndarray, "sequence hea
 
 
 def persistence_table(scores: Mapping[str, xr.DataArray], rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
-    """Heads of each layer with each pattern on attention, on attribution and on both, and a verdict per pattern.
+    """The table `pascual_persistence` (docs/tables.yaml), from scores with patterns as roles (see `with_patterns`).
 
-    Columns pattern, layer, attention, attribution, kept (heads), weakest (heads in the layer that has fewest on
-    attribution) with its percentile interval low, high over sequences, and verdict: a pattern persists if every layer
-    has a head with it on attribution. `scores` hold patterns as roles (see `with_patterns`).
+    Numbers are heads of a layer; weakest, of the layer that has fewest on attribution, has a percentile interval over
+    sequences. A pattern persists if every layer has a head with it on attribution.
     """
     parts = []
     layers, heads = (scores[ATTENTION].sizes[name] for name in ("layer", "head"))
@@ -114,7 +109,7 @@ def _verdict(attention: Bool[np.ndarray, "layer head"], attribution: Bool[np.nda
 
 
 def offset_profiles(stores: Mapping[str, MapStore]) -> pd.DataFrame:
-    """Mean mass at every offset over rows that have such a token, heads and sequences: map, layer, offset, mass."""
+    """The table `pascual_offsets` (docs/tables.yaml): means over rows that have such a token, heads and sequences."""
     parts = []
     for name, store in stores.items():
         by_sequence = [_at_offsets(store.maps[layout.id].cpu().numpy()) for layout in store.sequences]
@@ -133,21 +128,16 @@ def _at_offsets(maps: Float[np.ndarray, "layer head token token"]) -> Float[np.n
 
 
 def pattern_table(scores: Mapping[str, xr.DataArray]) -> pd.DataFrame:
-    """Mean score of every head for each pattern, a column per map: pattern, layer, head, ...
-
-    `scores` hold patterns as roles (see `with_patterns`).
-    """
-    means = {
-        name: array.mean("sequence").reset_coords(drop=True).to_series() for name, array in scores.items()
-    }
-    return pd.DataFrame(means).rename_axis(index={"role": "pattern"}).reset_index()
+    """The table `pascual_patterns` (docs/tables.yaml), from scores with patterns as roles (see `with_patterns`)."""
+    means = {name: array.mean("sequence").reset_coords(drop=True) for name, array in scores.items()}
+    table = xr.Dataset(means).rename(role="pattern").to_dataframe(["pattern", "layer", "head"])
+    return table.reset_index()
 
 
 def sink_table(scores: Mapping[str, xr.DataArray], resamples: int = 999, seed: int = 0) -> pd.DataFrame:
-    """Mass on [CLS] and on [SEP] in each map, mean over rows, heads and sequences, with BCa intervals over sequences.
+    """The table `pascual_sinks` (docs/tables.yaml): means over rows, heads and sequences, BCa intervals over sequences.
 
-    Columns map, target, layer, mass, low, high, n, changed (the share of sequences in which the mass differs from that
-    in attention). Rows without a layer are means over all heads.
+    Rows without a layer are means over all heads; `changed` compares with attention.
     """
     parts = []
     for (name, array), (target, role) in product(scores.items(), TARGETS.items()):

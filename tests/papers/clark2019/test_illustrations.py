@@ -2,9 +2,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.encoders.models import load_encoder
-from analysis.papers.clark2019 import coreference
+from analysis.papers.clark2019 import coreference, illustrations
 from analysis.papers.clark2019.attachment import dependency_table
-from analysis.papers.clark2019.illustrations import coreference_examples, head_examples, linguistic_heads
 from analysis.papers.clark2019.published import BOTH_HALVES
 from analysis.scores.attachment import DIRECTIONS, attach
 from analysis.scores.words import split_words, word_maps
@@ -12,15 +11,16 @@ from analysis.texts.chains import read_chains
 from analysis.texts.dependencies import arcs
 
 
-def test_first_hit_and_first_miss_of_each_relation(tiny, words):
+def test_first_hit_and_first_miss_of_each_relation(tiny, words, monkeypatch):
+    monkeypatch.setattr(illustrations, "LENGTHS", (4, 14))
     scored, attachment = arcs(words), attach(tiny, words, progress=False)
-    table = dependency_table(attachment, scored, minimum=20, resamples=99, permutations=99).head(3)
+    table = dependency_table(attachment, scored, minimum=20, resamples=99).head(3)
     forms = words.groupby("sentence")["form"].agg(list)
     maps = {
         number: word_maps(tiny, split_words(tiny.tokenizer, [sentence]).kept[0])[..., 1:-1, 1:-1]
         for number, sentence in forms.items()
     }
-    examples = iter(head_examples(tiny, attachment, scored, table, (4, 14)))
+    examples = iter(illustrations.head_examples(tiny, attachment, scored, table))
     for row in table.itertuples():
         rows = scored[(scored["relation"] == row.relation) & (scored["head"] > 0)]
         first = {}
@@ -30,7 +30,8 @@ def test_first_hit_and_first_miss_of_each_relation(tiny, words):
             first.setdefault(bool(attention.argmax() == arc.head - 1), arc)
         for hit, arc in sorted(first.items(), reverse=True):
             example = next(examples)
-            assert example[:5] == (row.relation, row.layer, row.head, row.direction, hit)
+            outcome, arrow = "hit" if hit else "miss", illustrations.ARROWS[row.direction]
+            assert example.title == f"{row.relation} {row.layer}-{row.head}: {outcome}\n{arrow}"
             assert example.forms == forms[arc.sentence]
             step = 1 if row.direction == DIRECTIONS[0] else -1
             assert example.arc == (arc.word, arc.head - 1)[::step]
@@ -40,18 +41,21 @@ def test_first_hit_and_first_miss_of_each_relation(tiny, words):
     assert next(examples, None) is None
 
 
-def test_a_hit_and_a_miss_of_each_head_for_antecedents(bundled):
+def test_a_hit_and_a_miss_of_each_head_for_antecedents(bundled, monkeypatch):
+    monkeypatch.setattr(illustrations, "DISTANCES", (1, 30))
     encoder = load_encoder("minilm")  # heads with random weights hit nothing
     texts = coreference.beginnings(encoder, read_chains([bundled]).documents)
     systems = pd.DataFrame([*np.ndindex(encoder.layers, encoder.heads)], columns=["layer", "head"])
-    examples = coreference_examples(encoder, texts, systems, distances=(1, 30))
-    keys = [(example.layer, example.head, example.hit) for example in examples]
-    assert keys == sorted({*keys}, key=lambda key: (key[:2], not key[2]))
-    assert {example.hit for example in examples} == {True, False}
+    examples = illustrations.coreference_examples(encoder, texts, systems)
+    titles = [example.title.splitlines()[0] for example in examples]
+    places = [f"coreference {layer}-{head}" for layer, head in systems.to_numpy()]
+    order = [f"{place}: {outcome}" for place in places for outcome in ("hit", "miss")]
+    assert titles == [title for title in order if title in titles]
+    assert {title.split()[-1] for title in titles} == {"hit", "miss"}
     for example in examples:
         mention, antecedent = example.arc
         assert 0 <= antecedent < mention < len(example.forms) <= 33
-        if example.hit:  # no word of the excerpt but the mention itself gets more
+        if "hit" in example.title:  # no word of the excerpt but the mention itself gets more
             others = np.delete(example.attention[mention], mention)
             assert example.attention[mention, antecedent] >= others.max()
 
@@ -65,4 +69,4 @@ def test_linguistic_heads_beat_the_offset_or_find_antecedents():
         {"scored_on": [BOTH_HALVES] * 2 + ["all documents"], "layer": [2, None, 1], "head": [3, None, 1]}
     )
     expected = [[0, 1, "obj, det"], [2, 3, "coreference"]]
-    assert linguistic_heads(dependencies, readings).to_numpy().tolist() == expected
+    assert illustrations.linguistic_heads(dependencies, readings).to_numpy().tolist() == expected

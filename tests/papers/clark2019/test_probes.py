@@ -13,7 +13,7 @@ LENGTHS = [4, 2]
 DIMENSION = 5
 
 
-def random_features() -> probes.Features:
+def random_batch() -> probes.Batch:
     generator = torch.Generator().manual_seed(0)
     longest = max(LENGTHS)
     attention = torch.rand(2, longest + 2, longest + 2, 3, generator=generator)
@@ -22,25 +22,23 @@ def random_features() -> probes.Features:
         attention[number, length + 2 :], attention[number, :, length + 2 :] = 0, 0
         vectors[number, length:] = 0
     both = torch.cat([attention, attention.transpose(1, 2)], dim=-1)
-    return probes.Features(torch.tensor(LENGTHS), vectors, both)
+    return probes.Batch(torch.tensor(LENGTHS), vectors, both, torch.zeros(2, longest, dtype=int))
 
 
-def pair_of(
-    features: probes.Features, number: int, word: int, candidate: int, alignment: str
-) -> torch.Tensor:
+def pair_of(batch: probes.Batch, number: int, word: int, candidate: int, alignment: str) -> torch.Tensor:
     """The vectors of a word and a candidate; zeros for ROOT, which the authors' code puts last, not first."""
     place = candidate - 1 if alignment == "fixed" else candidate
     if 0 <= place < LENGTHS[number]:
-        return torch.cat([features.vectors[number, word - 1], features.vectors[number, place]])
+        return torch.cat([batch.vectors[number, word - 1], batch.vectors[number, place]])
     return torch.zeros(2 * DIMENSION)
 
 
-def check(probe, features: probes.Features, weights_of_pair) -> None:
+def check(probe, batch: probes.Batch, weights_of_pair) -> None:
     """Whether the logit of every word and candidate is that of the definition."""
-    logits = probe(features)
+    logits = probe(batch)
     for seed, (number, length) in product(range(len(SEEDS)), enumerate(LENGTHS)):
         for word, candidate in product(range(1, length + 1), range(length + 1)):
-            attention = features.attention[number, word]
+            attention = batch.attention[number, word]
             pair = attention[candidate]
             if candidate == 0:
                 start, end = probe.root[seed, :, 0]
@@ -53,25 +51,25 @@ def check(probe, features: probes.Features, weights_of_pair) -> None:
 
 
 def test_attention_probe_against_a_loop():
-    probe, features = probes.AttentionProbe(6, SEEDS), random_features()
-    check(probe, features, lambda seed, *_: probe.weights[seed])
+    probe, batch = probes.AttentionProbe(6, SEEDS), random_batch()
+    check(probe, batch, lambda seed, *_: probe.weights[seed])
 
 
 @pytest.mark.parametrize("alignment", ["fixed", "original"])
 def test_probe_with_words_against_a_loop(alignment: str):
-    probe, features = probes.AttentionWordsProbe(6, DIMENSION, SEEDS, alignment), random_features()
+    probe, batch = probes.AttentionWordsProbe(6, DIMENSION, SEEDS, alignment), random_batch()
     torch.nn.init.normal_(probe.bias)
 
     def weights(seed: int, *place: int) -> torch.Tensor:
-        return pair_of(features, *place, alignment) @ probe.of_pair[seed] + probe.bias[seed]
+        return pair_of(batch, *place, alignment) @ probe.of_pair[seed] + probe.bias[seed]
 
-    check(probe, features, weights)
+    check(probe, batch, weights)
 
 
 @pytest.mark.parametrize("alignment", ["fixed", "original"])
 def test_distance_probe_against_a_loop(alignment: str):
-    probe, features = probes.DistanceProbe(DIMENSION, SEEDS, alignment), random_features()
-    logits = probe(features)
+    probe, batch = probes.DistanceProbe(DIMENSION, SEEDS, alignment), random_batch()
+    logits = probe(batch)
     for seed, (number, n) in product(range(len(SEEDS)), enumerate(LENGTHS)):
         for word, candidate in product(range(1, n + 1), range(n + 1)):
             step = candidate - word
@@ -79,7 +77,7 @@ def test_distance_probe_against_a_loop(alignment: str):
                 distance = [max(step, 0) / n, max(-step, 0) / n, *(float(step == o) for o in probes.NEAR), 0]
             else:
                 distance = [0] * (2 + len(probes.NEAR)) + [1]
-            pair = pair_of(features, number, word, candidate, alignment)
+            pair = pair_of(batch, number, word, candidate, alignment)
             inputs = torch.cat([torch.tensor(distance), pair])
             hidden = torch.tanh(inputs @ probe.layer[seed] + probe.bias[seed])
             expected = hidden @ probe.out[seed] + probe.out_bias[seed]
@@ -108,12 +106,13 @@ def planted(monkeypatch, tiny, words):
     return data
 
 
-def test_probes_learn_a_planted_head(planted, tiny):
+def test_probes_learn_a_planted_head(planted, tiny, monkeypatch):
+    monkeypatch.setattr(probes, "LEARNING_RATE", 0.05)
     kinds = {
         "attention": probes.AttentionProbe(8, SEEDS),
         "words": probes.AttentionWordsProbe(8, DIMENSION, SEEDS),
     }
-    probes.train(kinds, tiny, planted, learning_rate=0.05, progress=False)
+    probes.train(kinds, tiny, planted, progress=False)
     for heads in probes.predict(kinds, tiny, planted).values():
         assert min(uas(seed, planted.words) for seed in heads) > 0.97
 
@@ -130,6 +129,6 @@ def test_probes_train_as_if_alone_and_predict_by_the_words_of_the_treebank(tiny,
     for kinds in (together, alone):
         probes.train(kinds, tiny, data, progress=False)
     torch.testing.assert_close(together["a"].weights[1], alone["a"].weights[0])
-    whole, single = (probes.predict(together, tiny, data, batch=size)["a"] for size in (16, 1))
+    whole, single = (probes.predict(together, tiny, data, size)["a"] for size in (16, 1))
     assert (whole == single).all()
     assert (whole <= words.groupby("sentence")["word"].transform("size").to_numpy()).all()

@@ -94,7 +94,7 @@ def test_changes_of_layers_attention_that_the_sink_loses_and_extreme_p_values(la
     assert frames["C10"]["value"].item() == 0.5
 
 
-def test_controls_are_asked_the_same_and_untrained_runs_are_left_out():
+def test_controls_have_the_same_measure_and_untrained_runs_are_left_out():
     evidence = roles({("qqp", "block"): block([0], range(6)), ("mrpc", "block"): block([0], range(6))})
     control = roles({("qqp", "block"): block([5], range(6)), ("mrpc", "block"): block([0], range(6))})
     untested = Evidence(labels=control.labels.where(control.labels == 1))  # a constant control has no p

@@ -1,6 +1,6 @@
 import pandas as pd
 
-from analysis.figures.training import learnt
+from analysis.figures.words import learnt
 
 
 def test_how_many_runs_trained_and_their_scores():
