@@ -37,11 +37,11 @@ precision: str = "float32"
 
 # %%
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 
 from analysis.encoders import load_encoder, random_encoder
 from analysis.figures import diagrams, finding, style, theme
+from analysis.figures.colours import BLUE, GREEN, VERMILION
 from analysis.papers.clark2019 import distances, gradients, published, surface
 from analysis.scores import read_attention
 from analysis.statistics.intervals import mean_interval
@@ -126,37 +126,46 @@ patterns.style.format({"mean": "{:.2f}"}).hide()
 # ## Neighbours, special tokens, punctuation (F2)
 #
 # Each dot is a head, each line the mean of a layer. Dashed lines are the published means of BERT-base on Wikipedia, stretched to
-# this depth. Short dotted lines at the right edge show uniform attention: `[SEP]` stands twice in a passage, `[CLS]` once. If
+# this depth. Short bars at the right edge show uniform attention: `[SEP]` stands twice in a passage, `[CLS]` once. If
 # heads rest on a token, that token should attend to itself (third panel).
 
 # %%
-colours = dict(zip(surface.COLUMNS, sns.color_palette("colorblind", len(surface.COLUMNS)), strict=True))
+panels = [["previous", "next", "self"], ["cls", "sep", "punct"], ["cls_cls", "sep_sep", "rest_sep"]]
+looks = [(BLUE, "o"), (VERMILION, "s"), (GREEN, "^")]  # in each panel
+looks = {name: look for names in panels for name, look in zip(names, looks, strict=True)}
 bert_base = published.table("layers")
 stretch = (model.layers - 1) / bert_base["layer"].max()  # 12 layers drawn over those of this encoder
 
 
-def draw_by_layer(axes: Axes, name: str, mark: str) -> None:
-    """Dots: heads. Line: mean of a layer. Dashed: published means of BERT-base. Dotted at the right: uniform."""
+def draw_by_layer(axes: Axes, name: str) -> None:
+    """Dots: heads. Line: mean of a layer. Dashed: published means of BERT-base."""
     label = published.LABELS.get(name, name)
-    axes.scatter(table["layer"], table[name], s=6, alpha=0.4, linewidth=0, color=colours[name])
-    axes.plot(
-        table.groupby("layer")[name].mean(), color=colours[name], marker=mark, markersize=3.5, label=label
-    )
-    axes.axhline(uniform[name], xmin=0.95, color=colours[name], linestyle=":")
+    colour, mark = looks.get(name, (BLUE, "o"))
+    axes.scatter(table["layer"], table[name], s=6, alpha=0.4, linewidth=0, color=colour)
+    axes.plot(table.groupby("layer")[name].mean(), color=colour, marker=mark, markersize=3.5, label=label)
     if name in bert_base:
-        axes.plot(bert_base["layer"] * stretch, bert_base[name], "--", linewidth=1, color=colours[name])
+        line = {
+            "linestyle": "--",
+            "linewidth": 1,
+            "marker": mark,
+            "markersize": 3,
+            "markerfacecolor": "white",
+        }
+        axes.plot(bert_base["layer"] * stretch, bert_base[name], color=colour, **line)
 
 
 # %%
-panels = [["previous", "next", "self"], ["cls", "sep", "punct"], ["cls_cls", "sep_sep", "rest_sep"]]
 figure, grid = theme.rows_of_axes(3, 3, 2.5, 0.3)
 for axes, names in zip(grid, panels, strict=True):
-    for name, mark in zip(names, "os^", strict=True):
-        draw_by_layer(axes, name, mark)
-    axes.set(xlabel=theme.LAYER, xticks=range(model.layers), ylim=(0, None))
+    for name in names:
+        draw_by_layer(axes, name)
+        axes.axhline(uniform[name], xmin=0.95, color=looks[name][0], linewidth=2.5)
+    layers_and_bar = -0.3, model.layers - 0.4
+    axes.set(xlabel=theme.LAYER, xticks=range(model.layers), xlim=layers_and_bar, ylim=(0, None))
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), fontsize=7)
 grid[0].set_ylabel("proportion of attention")
-figure.supxlabel("dashed: BERT-base on Wikipedia (published), stretched to this depth", fontsize=7.5)
+note = "dashed: BERT-base on Wikipedia (published), stretched to this depth"
+figure.supxlabel(f"{note}; bar at the right edge: uniform attention", fontsize=7.5)
 results.save_figure(figure, "clark-F2-surface")
 
 # %%
@@ -220,7 +229,7 @@ results.save_table(gradients.block_means(importance, blocks), "clark_gradient_bl
 # %%
 axes = theme.canvas(theme.DOUBLE * 0.75, 2.5)
 for name, mark in zip(gradients.GROUPS, "os^D", strict=True):
-    rows, colour = by_head[by_head["group"] == name], colours.get(name, "0.4")
+    rows, (colour, _) = by_head[by_head["group"] == name], looks.get(name, ("0.4", "D"))
     means = rows.groupby("layer")["importance"].mean()
     axes.scatter(rows["layer"], rows["importance"], s=6, alpha=0.4, linewidth=0, color=colour)
     axes.plot(
@@ -257,10 +266,11 @@ figure, grid = theme.rows_of_axes(2, 2, 2.4, sharey=True)
 for axes, (name, title) in zip(
     grid, {"entropy": "mean of all rows", "entropy_cls": "row of [CLS]"}.items(), strict=True
 ):
-    draw_by_layer(axes, name, "o")
+    draw_by_layer(axes, name)
     axes.axhline(uniform[name], color="black", linestyle=":", linewidth=1)
     axes.set(title=title, xlabel=theme.LAYER, xticks=range(model.layers), ylim=(0, 1.08 * uniform[name]))
 grid[0].set_ylabel("entropy (nats)")
+figure.supxlabel(f"{note}; dotted: uniform attention", fontsize=7.5)
 results.save_figure(figure, "clark-F4-entropy")
 
 # %%

@@ -51,6 +51,7 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from IPython.display import Markdown
+from matplotlib.patheffects import withStroke
 
 from analysis.encoders import load_encoder, random_encoder
 from analysis.figures import diagrams, finding, forest_plot, style, theme
@@ -247,7 +248,7 @@ sketches += illustrations.coreference_examples(model, texts, systems, rows=rows)
 
 # %%
 longest = max(len(sketch.forms) for sketch in sketches)
-figure, grid = theme.rows_of_axes(len(sketches), 4, 0.155 * longest + 0.6, 0.3)
+figure, grid = theme.rows_of_axes(len(sketches), 3, 0.155 * longest + 0.6, 0.3)
 for axes, sketch in zip(grid, sketches, strict=True):
     start, end = sketch.arc
     diagrams.attention_lines(axes, sketch.attention, sketch.forms, {start}, longest)
@@ -287,9 +288,19 @@ for axes in (left, right):
     axes.set(xticks=[], yticks=[], aspect="equal", xlabel="", ylabel="")
     sns.move_legend(axes, "upper center", bbox_to_anchor=(0.5, 0), ncols=3, handletextpad=0.2)
 left.scatter(rings["x"], rings["y"], s=55, facecolor="none", edgecolor="black")
-for row in rings.itertuples():
-    left.annotate(f"{row.layer}-{row.head}", (row.x, row.y), (5, 3), textcoords="offset points")
 figure.supylabel(f"MDS of Jensen-Shannon distances (stress {clusters['stress'].iloc[0]:.2f})")
+
+# Each name stands at the corner of its ring that is farthest from other points and names.
+corners, taken = np.array([(1, 1), (-1, 1), (1, -1), (-1, -1)]), clusters[["x", "y"]].to_numpy()
+to_name = np.ptp(taken, axis=0).max() * np.array([0.05, 0.035])  # from a point to the middle of its name
+for row in rings.itertuples():
+    middles = (row.x, row.y) + corners * to_name
+    best = np.linalg.norm(middles[:, None] - taken, axis=-1).min(axis=1).argmax()
+    taken, (across, up) = np.vstack([taken, middles[best]]), corners[best]
+    sides = {"ha": "left" if across > 0 else "right", "va": "bottom" if up > 0 else "top"}
+    place = {"xytext": (5 * across, 4 * up), "textcoords": "offset points", **sides}
+    text = left.annotate(f"{row.layer}-{row.head}", (row.x, row.y), fontsize=7, **place)
+    text.set_path_effects([withStroke(linewidth=2, foreground="white")])
 results.save_figure(figure, "clark-F6-clusters")
 
 # %%
@@ -325,8 +336,17 @@ names = (ordered["probe"] + ", " + ordered["encoder"]).str.removesuffix(f", {pro
 percent, half = 100 * ordered["mean"], 100 * (ordered["high"] - ordered["mean"])
 axes = theme.canvas(theme.DOUBLE, 0.36 * len(ordered) + 0.9)
 axes.barh(ordered.index, percent, 0.34, color=np.where(ordered["encoder"] == model.name, SKY, "0.8"))
-axes.errorbar(percent, ordered.index, xerr=half, fmt="none", color="black", capsize=4, label="t interval")
-axes.plot(ordered["published"], ordered.index, "D", color="black", fillstyle="none", label="BERT-base")
+clark = "Clark et al. (Penn Treebank)"
+axes.errorbar(
+    percent,
+    ordered.index,
+    xerr=half,
+    fmt="none",
+    color="black",
+    capsize=4,
+    label="95 % t interval over seeds",
+)
+axes.plot(ordered["published"], ordered.index, "D", color="black", fillstyle="none", label=clark)
 for place, name in enumerate(names):
     axes.text(1, place + 0.38, name, va="center")
     axes.text(101, place, f"{percent[place]:.1f}", va="center")
@@ -345,7 +365,7 @@ finding(
 )
 
 # %% [markdown]
-# Blue bars are probes of the pre-trained encoder. Diamonds are the paper's values for BERT-base on the Penn Treebank, with GloVe vectors and the authors' pairing: they pair a candidate with
+# Blue bars are probes of the pre-trained encoder. Diamonds are the paper's values on the Penn Treebank (those of attention are of BERT-base), with GloVe vectors and the authors' pairing: they pair a candidate with
 # the vector of the next word (`original ROOT alignment`). Vectors here are principal components of the encoder's own word embeddings, so
 # that rows with words compare with each other, not with the paper. Intervals cover initial weights alone.
 #

@@ -48,7 +48,7 @@ import pandas as pd
 from matplotlib.colors import SymLogNorm
 
 from analysis.encoders import all_but_one, load_encoder, predict, single_heads
-from analysis.figures import curves, finding, rank_panels, style, theme
+from analysis.figures import curves, finding, name_series, rank_panels, style, theme
 from analysis.papers.michel2019 import ablation
 from analysis.papers.michel2019.measures import main_metric, published
 from analysis.statistics.answers import labels_of
@@ -117,20 +117,23 @@ main = main_metric(changes).assign(points=lambda rows: 100 * rows["change"])
 # %%
 reach = max(2.0, main["points"].abs().max())
 norm = SymLogNorm(1, vmin=-reach, vmax=reach)
-shape = {"figsize": (theme.DOUBLE, 2.9), "height_ratios": (3, 2), "layout": "constrained"}
+shape = {"figsize": (theme.DOUBLE, 3.3), "height_ratios": (3, 2), "layout": "constrained"}
 figure, grid = plt.subplots(2, len(tasks), squeeze=False, sharey="row", **shape)
 plotted = main[main["seed"] == seeds[0]].groupby("task", sort=False)
 for (maps, bars), (task, rows) in zip(grid.T, plotted, strict=True):
     mesh = theme.layer_head_mesh(maps, head_grid(rows, "points"), cmap="vlag_r", norm=norm)
-    maps.plot("head", "layer", "k.", data=rows[rows["p"] < alpha], markersize=3)
-    maps.plot("head", "layer", "ko", data=rows[rows["p_by"] < alpha], fillstyle="none", markersize=6)
+    maps.plot("head", "layer", "k.", data=rows[rows["p"] < alpha], markersize=3, label=f"p < {alpha:g}")
+    ring = {"fillstyle": "none", "markersize": 6, "label": f"corrected p < {alpha:g}"}
+    maps.plot("head", "layer", "ko", data=rows[rows["p_by"] < alpha], **ring)
     title = f"{task}: {rows['metric'].iloc[0]} {100 * rows['baseline'].iloc[0]:.1f}"
     maps.set(title=title, xlabel=theme.HEAD)
     bars.hist(rows["points"], bins=20, color="0.4")
-    bars.set(xlabel="change (points)")
+    bars.locator_params(axis="x", nbins=4)
 grid[0, 0].set(ylabel=theme.LAYER)
 grid[1, 0].set(ylabel="heads")
-figure.colorbar(mesh, ax=grid[0], label="change (points)", format="{x:g}")
+figure.colorbar(mesh, ax=grid[0], label="change of the\nmetric (points)", format="{x:g}")
+figure.supxlabel("change of the metric (points)")
+figure.legend(*grid[0, 0].get_legend_handles_labels(), ncols=2, loc="outside upper center")
 results.save_figure(figure, "michel-F1-heads")
 
 # %%
@@ -217,12 +220,15 @@ points = points.assign(**100 * points[["change", "low", "high"]])
 best = points[points["chosen_on"] != ablation.EVERY].replace(
     {"chosen_on": {"dev": "best on these sequences", "train": "chosen on training examples"}}
 )
-panels = curves(best, "layer", "change", series="chosen_on", column="task", columns=3)
+panels = curves(best, "layer", "change", series="chosen_on", column="task", columns=3, height=1.7)
 for task, rows in points[points["chosen_on"] == ablation.EVERY].groupby("task"):
-    panels.axes_dict[task].plot(rows["layer"], rows["change"], "_", color="0.6", zorder=0)
+    panels.axes_dict[task].plot(
+        rows["layer"], rows["change"], "_", color="0.6", zorder=0, label="every head of the layer"
+    )
 for axes in panels.axes.flat:
     axes.axhline(0, color="black", linewidth=0.6)
-panels.set(xticks=best["layer"].unique()).set_axis_labels(theme.LAYER, "change (points)")
+panels.set(xticks=best["layer"].unique()).set_axis_labels(theme.LAYER, "change of the\nmetric (points)")
+name_series(panels)
 results.save_figure(panels.figure, "michel-F2-one-head")
 
 # %%
@@ -261,22 +267,26 @@ transfer = ablation.transfer_table(pairs, resamples, seed)
 results.save_table(transfer, "michel_transfer")
 
 # %% [markdown]
-# Changes of the AUC and of the loss (nats) when a head is ablated, on one set and on the other. The two heads with the largest
-# changes are named.
+# Changes of the AUC and of the loss when a head is ablated, on one set and on the other. The two heads with the largest changes
+# are named.
 
 # %%
 by_metric = pairs.groupby(["data_a", "data_b", "metric"], sort=False)
 values = transfer.set_index(["data_a", "metric", "correlation"])["value"]
-figure, grid = theme.rows_of_axes(len(by_metric), 4, 2.2)
+quantities = {"auc": ("AUC", "change of the AUC"), "loss": ("loss", "change of the loss (nats)")}
+figure, grid = theme.rows_of_axes(len(by_metric), 2, 2.2)
 for axes, ((data_a, data_b, metric), heads) in zip(grid, by_metric, strict=True):
     axes.scatter(heads["a"], heads["b"], s=7)
-    for head in heads.loc[heads[["a", "b"]].abs().max(axis=1).nlargest(2).index].itertuples():
+    largest = heads.loc[heads[["a", "b"]].abs().max(axis=1).nlargest(2).index].sort_values("a")
+    for head, side in zip(largest.itertuples(), (-1, 1), strict=True):  # names to the left and to the right
+        place = {"xytext": (4 * side, 0), "textcoords": "offset points", "va": "center", "fontsize": 7}
         axes.annotate(
-            f"{head.layer}-{head.head}", (head.a, head.b), (0, 3), textcoords="offset points", ha="center"
+            f"{head.layer}-{head.head}", (head.a, head.b), ha="right" if side < 0 else "left", **place
         )
     pearson, spearman = values[data_a, metric, "Pearson"], values[data_a, metric, "Spearman"]
-    title = f"{metric}\nr = {pearson:.2f}, ρ = {spearman:.2f}"
-    axes.set(title=title, xlabel=data_a, ylabel=data_b)
+    name, change = quantities[metric]
+    title = f"{name}: r = {pearson:.2f}, ρ = {spearman:.2f}"
+    axes.set(title=title, xlabel=f"{change}, {data_a}", ylabel=f"{change},\n{data_b}")
     axes.margins(0.2)
 results.save_figure(figure, "michel-F3-transfer")
 

@@ -50,7 +50,7 @@ import seaborn as sns
 from IPython.display import Markdown
 
 from analysis.encoders import load_encoder, predict, single_heads
-from analysis.figures import curves, finding, forest_plot, style, theme
+from analysis.figures import curves, finding, forest_plot, name_series, style, theme
 from analysis.papers.michel2019 import course, measures, pruning, speed
 from analysis.statistics.answers import labels_of
 from analysis.statistics.claim_pages import claims_markdown
@@ -165,7 +165,7 @@ results.save_table(scores[pruning.PRUNING], "michel_pruning")
 # %% [markdown]
 # Scores of different tasks are comparable as shares of the classifier's lead over the constant answer: 1 is the whole
 # classifier, and 0 the constant answer. Only runs that trained successfully have a lead. Random orders are averaged; intervals are
-# 95 %, and cut off where a lead is so small that they go beyond the axis.
+# 95 %. Where the lead is so small that a share goes beyond the axis, a cross stands at its edge.
 
 # %%
 trained = trained_runs(results.join_parts("finetune", tasks, every=False))
@@ -177,13 +177,20 @@ means = shares.groupby(keys, sort=False)[values].mean().reset_index()
 
 # %%
 plotted = means.rename(columns={"kept_low": "low", "kept_high": "high"})
+edges = -0.5, 1.5
+outside = plotted[~plotted["kept"].between(*edges)]
+plotted[["kept", "low", "high"]] = plotted[["kept", "low", "high"]].clip(*edges)
 figure = theme.empty("no run trained successfully")
 if trained_logits:
-    panels = curves(plotted, "share", "kept", series="order", column="task", columns=3)
+    panels = curves(plotted, "share", "kept", series="order", column="task", columns=3, height=1.8)
     panels.set_axis_labels("share of heads pruned", "share of the\nlead that is left")
-    for axes in panels.axes.flat:
+    cross = {"color": "black", "markersize": 5, "zorder": 3, "label": "beyond the axis"}
+    for task, axes in panels.axes_dict.items():
         axes.axhline(0, color="black", linewidth=0.6)
-        axes.set(ylim=(-0.5, 1.5))
+        beyond = outside[outside["task"] == task]
+        axes.plot(beyond["share"], beyond["kept"].clip(*edges), "x", **cross)
+        axes.set(ylim=(edges[0] - 0.1, edges[1] + 0.1))
+    name_series(panels)
     figure = panels.figure
 results.save_figure(figure, "michel-F5-pruning")
 
@@ -229,15 +236,16 @@ results.save_table(times, "michel_speed")
 
 # %%
 gpu = measures.published("speed")
-axes = theme.canvas(theme.SINGLE, 2.7)
+axes = theme.canvas(theme.SINGLE, 3)
 for (model, rows), mark in zip(times.groupby("model", sort=False), "os^D", strict=False):
     ends = [rows["speedup"] - rows["low"], rows["high"] - rows["speedup"]]
     line, *_ = axes.errorbar(rows["batch"], rows["speedup"], ends, fmt=f"{mark}-", markersize=4, label=model)
-    axes.axhline(rows["bound"].iloc[0], color=line.get_color(), linestyle="--", linewidth=0.8)
+    bound = {"linestyle": "--", "linewidth": 0.8, "label": f"{model}, ratio of multiplications"}
+    axes.axhline(rows["bound"].iloc[0], color=line.get_color(), **bound)
 axes.plot(gpu["batch"], 1 + gpu["gain"], "kx", markersize=5, label="BERT-base on a GPU (Michel et al.)")
 axes.set_xscale("log", base=2)
 axes.set_xticks(gpu["batch"], labels=gpu["batch"].astype(str))
-axes.set(xlabel="sequences per batch", ylabel="speed-up")
+axes.set(xlabel="sequences per batch", ylabel="speed-up (times)")
 axes.figure.legend(loc="outside upper center")
 results.save_figure(axes.figure, "michel-F6-speed")
 
@@ -281,8 +289,9 @@ if courses:
     stages = accuracy.assign(steps=accuracy["fraction"].map("{:.0%}".format))
     panels = curves(stages, "heads", "value", series="steps", column="task", columns=2, height=2.1)
     for task, axes in panels.axes_dict.items():
-        axes.axhline(constants(labels)[task], color="black", linewidth=0.6)
-    figure = panels.set_axis_labels("heads pruned", "accuracy").figure
+        axes.axhline(constants(labels)[task], color="black", linewidth=0.6, label="constant answer")
+    name_series(panels, "share of fine-tuning steps")
+    figure = panels.set_axis_labels("heads pruned", "accuracy (proportion)").figure
 results.save_figure(figure, "michel-F7-course")
 
 # %%

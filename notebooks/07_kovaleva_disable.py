@@ -120,7 +120,8 @@ points = panels.head_panels(heads, "points", by)
 dots = {title: grid > 0 for title, grid in panels.head_panels(heads, "significant", by).items()}
 limit = heads["points"].abs().max() or 1
 scale = {"cmap": "vlag_r", "vmin": -limit, "vmax": limit}
-figure = head_grids(points, "change of the metric (points)", dots, columns=3, **scale)
+label = f"change of the metric (points)\ndot: corrected p < {alpha:g}"
+figure = head_grids(points, label, dots, columns=3, **scale)
 results.save_figure(figure, "kovaleva-F8-heads")
 
 # %%
@@ -153,9 +154,9 @@ rises[columns].style.format(precision=3).hide()
 # %%
 layers = main[main["unit"] == "layer"].assign(run="run " + main["seed"].astype(str))
 layers[["change", "low", "high"]] *= 100
-grid = curves(layers, "layer", "change", series="run", column="task", columns=4, sharey=False)
-grid.refline(y=0, color="0.6", linestyle="-", linewidth=0.6)
+grid = curves(layers, "layer", "change", series="run", column="task", columns=2, height=1.9, sharey=False)
 for axes in grid.axes.flat:
+    axes.axhline(0, color="0.6", linewidth=0.6)
     theme.integer_ticks(axes)
 grid.set_axis_labels(theme.LAYER, "change of the metric\n(points)")
 results.save_figure(grid.figure, "kovaleva-F9-layers")

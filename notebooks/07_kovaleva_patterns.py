@@ -247,7 +247,7 @@ results.save_table(frame_links.link_blocks(scores), "kovaleva_link_blocks")
 # %%
 grids, dots = panels.link_panels(links, published("heads"), alpha)
 top = max(grid.max() for grid in grids.values())
-label = "largest attention of the link,\nmean over sentences"
+label = f"largest attention of the link, mean over sentences\ndot: more than the control (corrected p < {alpha:g})"
 figure = head_grids(grids, label, dots, columns=3, cmap="mako_r", vmin=0, vmax=top)
 results.save_figure(figure, "kovaleva-F3-links")
 

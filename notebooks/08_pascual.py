@@ -60,7 +60,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from IPython.display import Markdown
 from matplotlib.colors import PowerNorm
-from scipy.special import rel_entr
+from scipy.special import entr, rel_entr
 
 from analysis.encoders import layout, load_encoder
 from analysis.figures import colours, finding, forest_plot, style, theme
@@ -96,19 +96,10 @@ for name, table in (tables | {"survival": survival}).items():
 # %% [markdown]
 # ## One sequence on four maps
 #
-# Three heads of the pre-trained encoder: the strongest head for the next token in the first third of the layers, the strongest for
-# special tokens in the middle third, and one that attends broadly in the last. The sequence has a few tokens more than a value
-# vector has entries, if there is such a sequence, so that effective attention differs from attention.
-
-# %%
-scores = tables["patterns"].query("state == 'pretrained' and task == @pretrained_tasks[0]")
-scores = scores.pivot(index=["layer", "head"], columns="pattern", values=ATTENTION)
-thirds = 3 * scores.index.get_level_values("layer") // model.layers
-heads = {
-    "next token": scores.loc[thirds == 0, "offset_+1"].idxmax(),
-    "special tokens": scores.loc[thirds == min(1, thirds.max()), "delimiter"].idxmax(),
-    "broad": scores[thirds == thirds.max()].max(axis=1).idxmin(),
-}
+# The sequence, from toy-mrpc, has a few tokens more than a value vector has entries, if there is such a sequence, so that effective attention
+# differs from attention. On it we choose three heads of the pre-trained encoder: the one that attends most to the next token among
+# the first third of the layers, the one that attends most to special tokens in the middle third, and the one whose rows have the
+# highest entropy in the last third.
 
 # %%
 examples = load_examples("toy-mrpc", split="dev", n=60, seed=seed)
@@ -128,7 +119,24 @@ map_sources = {
 readings = {
     name: read_attention(model, example, model.positions, maps=source) for name, source in map_sources.items()
 }
-tokens = readings[ATTENTION][0].tokens
+
+# %%
+example_layout, attention = readings[ATTENTION]
+special = example_layout.cls | example_layout.sep
+kinds = {
+    "next token": attention.diagonal(1, 2, 3).mean(axis=-1),  # layer, head
+    "special tokens": attention[..., special].sum(axis=-1).mean(axis=-1),
+    "broad": entr(attention).sum(axis=-1).mean(axis=-1),
+}
+thirds = 3 * np.arange(model.layers) // model.layers
+heads = {}
+for number, (kind, score) in enumerate(kinds.items()):
+    outside = thirds != min(number, thirds.max())
+    best = np.where(outside[:, None], -np.inf, score).argmax()
+    heads[kind] = tuple(map(int, np.unravel_index(best, score.shape)))
+
+# %%
+tokens = example_layout.tokens
 example_maps = {name: values for name, (_, values) in readings.items()}
 results.save_figure(drawing.map_panels(example_maps, heads, tokens), "pascual-F1-maps")
 
@@ -173,12 +181,16 @@ finding(
 
 # %%
 by_head = divergences.dropna(subset="head").groupby(["measure", "tokens", "layer", "head"])["value"].mean()
-scales = {"pearson": {"cmap": "vlag", "vmin": -1, "vmax": 1}}
-scales[measures.JSD] = {"cmap": "mako_r", "vmin": 0, "vmax": by_head[measures.JSD].max()}
+scales = {
+    "pearson": {"vmin": min(0, by_head["pearson"].min()), "vmax": 1},
+    measures.JSD: {"vmin": 0, "vmax": by_head[measures.JSD].max()},
+}
 figure, grid = plt.subplots(2, 2, figsize=(theme.DOUBLE, 3.4), sharex=True, sharey=True, layout="constrained")
 for row, (measure, scale) in zip(grid, scales.items(), strict=True):
     for axes, (subset, title) in zip(row, drawing.TOKENS.items(), strict=True):
-        mesh = theme.layer_head_mesh(axes, by_head[measure, subset].unstack("head").to_numpy(), **scale)
+        mesh = theme.layer_head_mesh(
+            axes, by_head[measure, subset].unstack("head").to_numpy(), cmap="mako_r", **scale
+        )
         axes.set_title(title if measure == "pearson" else "")
     figure.colorbar(mesh, ax=row, label=drawing.MEASURES[measure], pad=0.02)
 figure.supxlabel(theme.HEAD)
@@ -368,7 +380,7 @@ finding(
 )
 
 # %% [markdown]
-# **Try it.** Write `suitable = np.flatnonzero(surplus <= 0)` in the second cell of F1: on a sequence no longer than a value vector, the
+# **Try it.** Write `suitable = np.flatnonzero(surplus <= 0)` in the first cell of F1: on a sequence no longer than a value vector, the
 # panels of effective attention equal those of attention. Set `probes = 1`: heads get less accurate on attribution in F7, since one
 # noisy entry can win a row; the other figures rest on the maps of 08_attribution and stay. Set `tau = 2` in both notebooks:
 # patterns have heads in at least as many layers, on both maps.

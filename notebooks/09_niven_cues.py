@@ -74,7 +74,7 @@ print(f"applicability {applicability}, productivity {productivity:.3f}, coverage
 # ## Which words and pairs of words are productive? (F1)
 #
 # The same for every word and every pair of adjacent words. "not" and the most frequent pairs whose 95 % bootstrap interval lies above
-# chance have their interval and, to the right, their names in order of productivity. The diamond is "not" in Table 2 of the paper,
+# chance have their interval and, above it, their name. The diamond is "not" in Table 2 of the paper,
 # which is about ARCT.
 
 # %%

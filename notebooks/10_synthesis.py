@@ -102,7 +102,7 @@ effects = sets.sets_table(role_sets, changes, learned, random_sets, combinations
 results.save_table(effects, "synthesis_sets")
 
 # %% [markdown]
-# A panel per task. A dash is a random set, a mark the heads of the role; both as the fall in AUC beyond the mean of the random sets.
+# A panel per task. A dash is a random set of heads, a mark the heads of the role; both as the fall in AUC beyond the mean of the random sets.
 # In brackets: the p-value over all tasks, two-sided, Holm's correction over roles.
 
 # %%
@@ -186,13 +186,14 @@ rows = by_auc[by_auc["variant"] == regression.RAW].dropna(subset="estimate")
 order = theme.in_order(rows["term"])[::-1]
 axes = theme.canvas(theme.DOUBLE, 0.26 * len(order) + 1.2)
 axes.axvline(0, color="black", linewidth=0.6)
-for model, shift, mark in (("alone", 0.15, "o"), ("together", -0.15, "s")):
+models = [("alone", "role alone", 0.15, "o"), ("together", "roles together", -0.15, "s")]
+for model, name, shift, mark in models:
     for row in rows[rows["model"] == model].itertuples():
         filled = model == "alone" and row.p_holm < 0.05
         look = {"markersize": 4.5, "markerfacecolor": colour(row.term) if filled else "white"}
         height, ends = order.index(row.term) + shift, [[row.estimate - row.low], [row.high - row.estimate]]
         axes.errorbar(row.estimate, height, xerr=ends, fmt=mark, color=ink(row.term), **look)
-    axes.plot([], [], mark, color="black", markerfacecolor="white", label=f"in a model {model}")
+    axes.plot([], [], mark, color="black", markerfacecolor="white", label=name)
 axes.set(yticks=range(len(order)), yticklabels=order, ylabel="role")
 axes.set_xlabel("slope within layers: fall in AUC (sd) for one sd of log(1 + score); filled: p < .05, Holm")
 axes.figure.legend(ncols=2, loc="outside lower center")

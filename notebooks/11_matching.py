@@ -128,8 +128,10 @@ auc = effects[effects["metric"] == "auc"]
 means = auc.groupby(["task", "layer", "head"], sort=False)[["effect", "matching"]].mean().reset_index()
 grids = {task: head_grid(rows, "effect") for task, rows in means.groupby("task", sort=False)}
 dots = {task: head_grid(rows, "matching") > 0 for task, rows in means.groupby("task", sort=False)}
-scale = {"cmap": "mako_r", "vmin": 0, "vmax": max(float(means["effect"].max()), 1e-6)}
-results.save_figure(head_grids(grids, "fall in AUC", dots, columns=2, **scale), "matching-F2-effects")
+reach = max(float(means["effect"].abs().max()), 1e-6)
+scale = {"cmap": "vlag", "vmin": -reach, "vmax": reach}
+label = "fall in AUC (below 0: a rise; dot: matching head)"
+results.save_figure(head_grids(grids, label, dots, columns=2, **scale), "matching-F2-effects")
 
 # %%
 ranks = auc[auc["trained"] & auc["matching"]].groupby(["task", "seed"])["rank"].max() <= len(heads)
@@ -142,15 +144,22 @@ heads_finding(
 # %% [markdown]
 # ## Does it matter which word they look at?
 #
-# We leave the heads on and move what they pay to matching words: nowhere, to the special token on which they rest, to
-# words of their own text, or to other words of the other text. If the heads fetch the meaning of the copy, the last edit should
-# hurt. *Positions alone*: the heads keep their mean attention by position.
+# We leave the heads on and move the attention that a word pays to its copies in the other text. It is *removed* (set to 0, and
+# the rest of the row divided by its sum), or it goes *to the sink*, the special token on which the heads rest, or evenly *to the
+# own text*, that is, to the other words there. If the heads fetch the meaning of the copy, it should hurt as much to move
+# it *to wrong words* of the other text, evenly, or *to one wrong word*, drawn at random.
+#
+# *First text* and *second text* change the rows of words of this text alone. *Counter-dial 0.5* moves half of the attention to the
+# own text. With *positions alone*, the heads keep their mean attention by position. *Values with the other token type* leaves
+# attention as it is: the heads read the words of the other text as if they had the token type of their own text.
 
 # %%
 scores = study.scores(edited)
 redirected, dial = study.answers(scores, edited)
 results.save_table(redirected, "matching_redirection")
-results.save_figure(marks_by_edit(redirected, "fall", "fall in AUC, 95 %"), "matching-F3-redirected")
+results.save_figure(
+    marks_by_edit(redirected, "fall", "fall in AUC (bars: 95 % intervals)"), "matching-F3-redirected"
+)
 
 # %%
 fall = redirected[redirected["trained"].eq(True)].groupby("edit")["fall"].mean()

@@ -21,6 +21,7 @@ FONT_SIZE = 8.0  # points
 PADDING, GAP = 3.0, 4.0  # points: inside a box, between boxes
 BOX, OUTLINE = "round,pad=0,rounding_size=0.1", {"edgecolor": "0.6", "linewidth": 0.6}
 NAME_SIZE = 7.0  # points: of the names that lines of attention join, where they fit
+LEAST_SIZE = 6.0  # points: of names that do not fit, which may then leave their axes
 FAINT = 0.45  # the opacity of lines beside highlighted ones, as a share of their own
 
 
@@ -101,7 +102,7 @@ def attention_lines(
 
     A line is as opaque as its weight (0 to 1). Names and lines of the tokens at `highlighted` positions are vermilion;
     other lines are then FAINT. The axes are as high as `room` names, or as all tokens, so that panels of different
-    sequences have one scale. Names take the width that they need, a third of the axes each at most.
+    sequences have one scale. Names take the width that they need, and shrink to LEAST_SIZE to take a third at most.
     Source: Clark 2019, figures 1 and 5.
     """
     query, key = np.divmod(np.arange(weights.size), len(tokens))
@@ -128,9 +129,9 @@ def _name_room(axes: Axes, tokens: Sequence[str]) -> tuple[float, float, float]:
     """The font size of names (points), and in lengths of a line: the gap to it, the room of the longest name."""
     longest = max(*_text_widths(tokens, NAME_SIZE), 1.0)
     points = _axes_width(axes)
-    shrunk = min(1.0, points / 3 / longest)
+    shrunk = max(LEAST_SIZE / NAME_SIZE, min(1.0, points / 3 / longest))
     beside = shrunk * longest + PADDING
-    length = points - 2 * beside
+    length = max(points - 2 * beside, points / 5)
     return shrunk * NAME_SIZE, PADDING / length, beside / length
 
 

@@ -16,6 +16,7 @@ from analysis.figures.theme import DOUBLE, HEAD, LAYER
 MATCHING, TO_OWN, OTHERS = (
     {"color": colour, "linestyle": dash} for colour, dash in ((VERMILION, "-"), (BLUE, "--"), ("0.8", "-"))
 )
+NATURAL_DOSE = {"color": "0.4", "linestyle": ":", "linewidth": 0.8}
 
 
 def lines_beside_grid(
@@ -36,18 +37,26 @@ def lines_beside_grid(
 
 
 def marks_by_edit(table: pd.DataFrame, value: str, label: str) -> Figure:
-    """A row for each edit and a mark for each task and run, with the interval of <value>_low to <value>_high."""
+    """A row for each edit and a mark for each task and run, with the interval of <value>_low to <value>_high.
+
+    Runs of a task have one colour, and stand below one another.
+    """
     if table.empty:
         return theme.empty("no edit was made")
-    order, tasks = [*table["edit"].unique()], table["task"].nunique()
-    axes = theme.canvas(DOUBLE, 0.25 * len(order) + 1)
-    for number, (task, rows) in enumerate(table.groupby("task", sort=False)):
+    order, tasks = [*table["edit"].unique()], [*table["task"].unique()]
+    runs = table.groupby(["task", "seed"], sort=False)
+    axes = theme.canvas(DOUBLE, 0.38 * len(order) + 1)
+    for number, ((task, seed), rows) in enumerate(runs):
+        place, first = tasks.index(task), seed == table.loc[table["task"] == task, "seed"].iloc[0]
         ends = [rows[value] - rows[f"{value}_low"], rows[f"{value}_high"] - rows[value]]
-        heights = rows["edit"].map(order.index) + 0.6 * ((number + 0.5) / tasks - 0.5)
-        axes.errorbar(rows[value], heights, xerr=ends, fmt="os^Dv"[number % 5], ms=3, lw=0.7, label=task)
+        heights = rows["edit"].map(order.index) + 0.8 * ((number + 0.5) / len(runs) - 0.5)
+        look = {"fmt": "os^Dv"[place % 5], "color": f"C{place}", "ms": 2.5, "lw": 0.7}
+        axes.errorbar(rows[value], heights, xerr=ends, label=task if first else None, **look)
+    axes.hlines(np.arange(1, len(order)) - 0.5, 0, 1, transform=axes.get_yaxis_transform(),
+                color="0.9", linewidth=0.5, zorder=0)  # fmt: skip
     axes.set(yticks=range(len(order)), yticklabels=order, ylim=(len(order) - 0.5, -0.5), xlabel=label)
     axes.axvline(0, color="0.5", linewidth=0.6)
-    axes.figure.legend(ncols=tasks, loc="outside upper center")
+    axes.figure.legend(ncols=len(tasks), loc="outside upper center", title="a mark for each run")
     return axes.figure
 
 
@@ -61,7 +70,9 @@ def dial_panels(table: pd.DataFrame, natural: str, own_text: str) -> Figure:
     tasks = [*table.loc[table["edit"].eq(natural), "task"].unique()]
     if not tasks:
         return theme.empty("no head matches")
-    figure, grid = theme.panels(len(tasks), 3, 2.0, "dose: share of attention moved", 'pairs called "match"')
+    figure, grid = theme.panels(
+        len(tasks), 3, 2.0, "dose: share of attention moved", 'pairs called "match" (proportion)'
+    )
     for axes, task in zip(grid, tasks, strict=True):
         rows = table[table["task"] == task]
         for _, run in rows[~rows["compared"]].groupby("seed"):
@@ -71,19 +82,23 @@ def dial_panels(table: pd.DataFrame, natural: str, own_text: str) -> Figure:
             to_own = pd.concat([start, run[run["edit"] == own_text]])
             axes.plot(dial["dose"], dial["share"], marker="o", ms=2.5, lw=1, **MATCHING)
             axes.plot(to_own["dose"], to_own["share"], marker="s", ms=2.5, lw=1, **TO_OWN)
-            axes.axvline(at_natural["dose"].iloc[0], color="0.4", ls=":", lw=0.8)
+            axes.axvline(at_natural["dose"].iloc[0], **NATURAL_DOSE)
         others = rows[rows["compared"]]
         for part in others[others["edit"].str.match(r"\d")].itertuples():
             axes.plot([0, part.dose], [others["share"].iloc[0], part.share], lw=0.6, zorder=0, **OTHERS)
-        axes.set(ylim=(0, 1.02), title=task)
+        axes.set_ylim(0, 1.02)
+        axes.set_title(task, pad=24)
         matched, unmatched = rows[["matched", "unmatched"]].mean()
-        note = f"attention across\nmatched words {matched:.2f}\nother words {unmatched:.2f}"
-        place = {"transform": axes.transAxes, "ha": "right", "va": "bottom", "fontsize": 6.5}
-        axes.text(0.98, 0.04, note, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1}, **place)
-    names = ("matching heads, to the other text", "to their own text", "other heads of these layers")
-    looks = zip(names, (MATCHING, TO_OWN, OTHERS), strict=True)
-    key = [Line2D([], [], label=name, **look) for name, look in looks]
-    figure.legend(handles=key, ncols=3, loc="outside upper center")
+        note = f"attention to the other text:\nmatched words {matched:.2f}, other words {unmatched:.2f}"
+        axes.text(0.5, 1.02, note, transform=axes.transAxes, ha="center", va="bottom", fontsize=6.5)
+    looks = {
+        "matching heads, to the other text": MATCHING,
+        "to their own text": TO_OWN,
+        "other heads of these layers": OTHERS,
+        "natural dose": NATURAL_DOSE,
+    }
+    key = [Line2D([], [], label=name, **look) for name, look in looks.items()]
+    figure.legend(handles=key, ncols=4, loc="outside upper center")
     return figure
 
 

@@ -38,6 +38,7 @@ def head_grids(
     layers, heads = np.max([grid.shape for grid in values.values()], axis=0)
     columns = theme.even_columns(len(values), columns)
     height = 0.2 + float(np.clip(DOUBLE / columns / heads * layers, 0.9, 3.4))  # cells are about square
+    cell = 72 * min(0.8 * DOUBLE / columns / heads, (height - 0.2) / layers)  # the shorter side (points)
     share = len({grid.shape for grid in values.values()}) == 1
     figure, panels = theme.rows_of_axes(len(values), columns, height, 0.4, sharex=share, sharey=share)
     for axes, (title, grid) in zip(panels, values.items(), strict=True):
@@ -45,11 +46,12 @@ def head_grids(
         if marked is not None:
             rows, places = np.nonzero(marked[title])
             shades = mesh.to_rgba(grid[rows, places])[:, :3] @ [0.3, 0.6, 0.1]
-            size = min(4.0, (20 / heads) ** 2)  # points squared; smaller in narrow cells
-            axes.scatter(places, rows, s=size, c=np.where(shades < 0.5, "white", "black"), linewidth=0)
+            size = np.clip(0.25 * cell, 1.5, 4)  # of a dot (points)
+            axes.scatter(places, rows, s=size**2, c=np.where(shades < 0.5, "white", "black"), linewidth=0)
         axes.set_title(title)
     figure.supxlabel(HEAD)
-    figure.supylabel(LAYER_UPWARDS)
+    one_row = len(values) == columns
+    figure.supylabel(LAYER_UPWARDS.replace(", ", ",\n") if one_row else LAYER_UPWARDS)
     beyond = _beyond(np.concatenate([grid.ravel() for grid in values.values()]), mesh.norm)
     figure.colorbar(
         mesh, ax=panels, extend=beyond, aspect=40, pad=0.02, label=label, format="{x:g}", ticks=ticks

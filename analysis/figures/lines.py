@@ -69,12 +69,18 @@ def curves(
         grid.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
         grid.tick_params(axis="x", rotation=90)
     grid.set_titles(row_template="{row_name}", col_template="{col_name}")
-    handles, names = grid.axes.flat[0].get_legend_handles_labels()
-    rows = math.ceil(
-        sum(len(name) + 8 for name in names) / 110
-    )  # characters, with line and gap; 110 in a row
-    grid.figure.legend(handles, names, ncols=math.ceil(len(names) / rows), loc="outside upper center")
+    name_series(grid)
     return grid
+
+
+def name_series(grid: sns.FacetGrid, title: str | None = None) -> None:
+    """Writes the legend above the panels: all that the first panel names. It takes the place of an earlier one."""
+    for earlier in [*grid.figure.legends]:
+        earlier.remove()
+    handles, names = grid.axes.flat[0].get_legend_handles_labels()
+    rows = math.ceil(sum(len(name) + 8 for name in names) / 110)  # characters, with line and gap
+    columns = math.ceil(len(names) / rows)
+    grid.figure.legend(handles, names, title=title, ncols=columns, loc="outside upper center")
 
 
 def training_curves(history: pd.DataFrame) -> Figure:

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from analysis.figures import theme
 from analysis.figures.colours import MISSING, colour, ink, marker
@@ -25,6 +26,9 @@ def set_effects(excess: pd.DataFrame, names: dict[str, str]) -> Figure:
         axes.set(title=task, yticks=range(len(order)), xlabel="excess fall in AUC")
         axes.set_yticklabels([names[role] for role in order])
         axes.locator_params(axis="x", nbins=4)
+    random_set = Line2D([], [], color="0.7", marker="|", linestyle="", label="random set of heads")
+    role_set = Line2D([], [], color="0.3", marker="o", linestyle="", label="heads of the role")
+    figure.legend(handles=[random_set, role_set], ncols=2, loc="outside upper center")
     return figure
 
 

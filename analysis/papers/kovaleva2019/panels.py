@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.figures.colours import BLUE, GREEN, MISSING, ORANGE, PURPLE, SKY, VERMILION
-from analysis.figures.theme import as_written, rows_of_axes
+from analysis.figures.theme import STATE_NAMES, as_written, rows_of_axes
 from analysis.papers.kovaleva2019.names import CLS, HETEROGENEOUS, NEGATION, PATTERNS, SEP, STATES
 from analysis.statistics.layers import head_grid
 
@@ -22,6 +22,7 @@ STYLES = {
     "BERT-base, pretrained": {"linestyle": "", "marker": "D", "mfc": "white"},
     "BERT-base, finetuned": {"linestyle": "", "marker": "D"},
 }
+NAMES = STATE_NAMES | {f"BERT-base, {state}": f"BERT-base, {name}" for state, name in STATE_NAMES.items()}
 GROUPS = {
     "special tokens, punctuation": (CLS, SEP, "punctuation"),
     "parts of speech, negation": ("noun", "verb", "pronoun", NEGATION),
@@ -62,7 +63,7 @@ def pattern_bars(shares: Mapping[str, pd.DataFrame]) -> Figure:
     figure, grid = rows_of_axes(len(shares), 2, 3.3, sharey=True, width_ratios=widths)
     for axes, (title, rows) in zip(grid, shares.items(), strict=True):
         rows = rows.sort_values(["task", "state"], ascending=[True, False])  # pretrained before finetuned
-        rows = rows.assign(bar=rows["task"] + ", " + rows["state"])
+        rows = rows.assign(bar=rows["task"] + ", " + rows["state"].map(STATE_NAMES))
         bars = rows.pivot(index="bar", columns="pattern", values="share")[[*PATTERNS]]
         bars = bars.loc[rows["bar"].unique()]
         bars.plot.bar(stacked=True, width=0.85, color=PATTERN_COLOURS, legend=False, ax=axes)
@@ -101,7 +102,9 @@ def feature_lines(features: pd.DataFrame, bert_layers: pd.DataFrame, bert_featur
         axes.set(title=title, ylim=(0, 1.3 * axes.get_ylim()[1]))  # room for the legend
         axes.set_xticks([*ticks, last + 1], [*ticks, "BERT"])
         axes.legend(fontsize=6.5, loc="upper center", ncols=2)
-    handles = [Line2D([], [], color="black", ms=4, label=name, **style) for name, style in STYLES.items()]
+    handles = [
+        Line2D([], [], color="black", ms=4, label=NAMES[name], **style) for name, style in STYLES.items()
+    ]
     figure.legend(handles=handles, ncols=4, loc="outside upper center")
     figure.supxlabel(
         "layer (0-based; dotted: BERT-base before fine-tuning, at equal depth; BERT: mean over its layers)"

@@ -47,22 +47,33 @@ def cue_panels(cues: pd.DataFrame, published: pd.DataFrame) -> Figure:
             plotted = rows[rows["order"] == order]
             axes.plot(plotted["coverage"], plotted["productivity"], mark, color=colour, ms=3.5, label=kind)
         pairs = rows[(rows["order"] == 2) & (rows["low"] > CHANCE)].nlargest(4, "applicability")
-        labels = pairs.assign(coverage=1.05 * pairs["coverage"].max())  # in one column, right of the points
-        label_points(axes, labels, "coverage", "productivity", "cue", 1, 0.07)
-        (cue,) = rows[rows["cue"] == NOT].to_dict("records")
-        above = {"xytext": (0, 3), "textcoords": "offset points", "fontsize": 6.5}
-        axes.annotate(NOT, (cue["coverage"], cue["high"]), **above)
         named = pd.concat([pairs, rows[rows["cue"] == NOT]])
-        axes.vlines(named["coverage"], named["low"], named["high"], color="0.5", linewidth=0.9, zorder=0)
+        ends = {"color": "0.5", "linewidth": 0.9, "zorder": 0, "label": "95 % interval"}
+        axes.vlines(named["coverage"], named["low"], named["high"], **ends)
+        _name_intervals(axes, named)
         axes.axhline(CHANCE, **DASHED, label="chance")
         values = published[published["split"] == split]
         axes.plot(values["coverage"], values["productivity"], **DIAMOND, label='"not" in the paper')
-        axes.set(title=split, xscale="log", xlim=(0.003, 1.2), ylim=(0, 1.02))
+        axes.set(title=split, xscale="log", xlim=(0.003, 1.2), ylim=(0, 1.35), yticks=np.linspace(0, 1, 6))
     grid[0].set_xticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
-    figure.legend(*grid[0].get_legend_handles_labels(), ncols=4, loc="outside upper center")
+    figure.legend(*grid[0].get_legend_handles_labels(), ncols=5, loc="outside upper center")
     figure.supxlabel("coverage (logarithmic)")
     figure.supylabel("productivity (proportion of points)")
     return figure
+
+
+def _name_intervals(axes: Axes, cues: pd.DataFrame) -> None:
+    """Writes the name of each cue at the top of its interval, to the right of it.
+
+    A name that would touch that of a cue of a little more coverage moves up; a dotted line leads to it.
+    """
+    places: list[tuple[float, float]] = []
+    for cue in cues.sort_values("coverage", ascending=False).itertuples():
+        near = [height for coverage, height in places if coverage < 2.5 * cue.coverage]
+        places.append((cue.coverage, max([cue.high, *(height + 0.09 for height in near)])))
+        axes.plot([cue.coverage] * 2, [cue.high, places[-1][1]], ":", color="0.5", linewidth=0.9)
+        offset = {"xytext": (1, 1), "textcoords": "offset points", "fontsize": 6.5, "va": "bottom"}
+        axes.annotate(cue.cue, places[-1], **offset)
 
 
 def accuracy_panels(runs: pd.DataFrame, means: pd.DataFrame, published: pd.DataFrame) -> Figure:
@@ -88,7 +99,9 @@ def accuracy_panels(runs: pd.DataFrame, means: pd.DataFrame, published: pd.DataF
         axes.plot([], [], "o", color=BLUE, markersize=3, label="run that fits")
         axes.plot([], [], "o", color="0.7", markersize=3, label="run that does not fit")
         axes.axhline(CHANCE, **DASHED, label="chance")
-        axes.set_title("\n".join(reversed(key)), fontsize=7.5)
+        trained_on, model = key
+        paper_model = "\n(paper: BERT-large)" if model == ENCODER else ""
+        axes.set_title(f"{model}\n{trained_on}{paper_model}", fontsize=7.5)
         axes.set(xlabel="", ylabel="", xlim=(-0.6, len(setups) - 0.4))
     grid[0].set_ylabel("test accuracy (proportion)")
     figure.legend(*grid[0].get_legend_handles_labels(), ncols=5, loc="outside upper center")
@@ -104,17 +117,18 @@ def halves_panels(runs: pd.DataFrame) -> Figure:
     halves = halves.sort_values("trained_on", ascending=False)
     models = [name for name in MODELS if name in halves["model"].values]
     setups = [name for name in SETUPS if name in halves["setup"].values]
-    grid = sns.relplot(
-        halves, x="original", y="adversarial", col="trained_on", hue="model", hue_order=models, palette=MODELS,
-        style="setup", style_order=setups, height=3, s=35,
-    )  # fmt: skip
-    note = "on the line: right in exactly one\nof a point and its copy"
-    for axes in grid.axes.flat:
-        axes.axline((0.5, 0.5), slope=-1, **DASHED)
-        axes.text(0.97, 0.5, note, transform=axes.transAxes, ha="right")
-    labels = "accuracy on the originals (proportion)", "accuracy on the\nnegated copies (proportion)"
-    grid.set_axis_labels(*labels)
-    return grid.set_titles("trained on the {col_name} set").figure
+    halves = halves.rename(columns={"setup": "set-up"})
+    look = {"hue": "model", "hue_order": models, "palette": MODELS, "style": "set-up", "style_order": setups}
+    panels = halves.groupby("trained_on", sort=False)
+    figure, grid = rows_of_axes(len(panels), 2, 2.7, sharex=True, sharey=True)
+    for axes, (trained_on, rows) in zip(grid, panels, strict=True):
+        sns.scatterplot(rows, x="original", y="adversarial", s=35, ax=axes, **look)
+        axes.axline((0.5, 0.5), slope=-1, **DASHED, label="right in exactly one\nof a point and its copy")
+        axes.set(title=f"trained on the {trained_on} set", xlabel="accuracy on the originals (proportion)")
+        axes.set_ylabel("accuracy on the\nnegated copies (proportion)")
+        axes.get_legend().remove()
+    figure.legend(*grid[0].get_legend_handles_labels(), loc="outside right center")
+    return figure
 
 
 def head_panels(heads: pd.DataFrame) -> Figure:
@@ -162,5 +176,8 @@ def ablation_panels(ablations: pd.DataFrame) -> Figure:
         axes.set_xticks(range(len(points)), [f"{kind}\nn = {counts[kind]}" for kind in points])
         axes.set_title(f"set-up {setup}")
     grid[0].set_ylabel("change of accuracy (points)")
+    figure.supxlabel(
+        "where the cue stands: in the right warrant, in the wrong one, or in neither or both (absent)"
+    )
     figure.legend(*grid[0].get_legend_handles_labels(), ncols=2, loc="outside upper center")
     return figure

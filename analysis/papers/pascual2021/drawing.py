@@ -52,19 +52,23 @@ def map_panels(
     tokens: Sequence[str],
 ) -> Figure:
     """A row of panels for each head and a column for each map of one sequence; negative entries are white."""
-    step = -(-len(tokens) // 20)
-    size = (theme.DOUBLE, 1.75 * len(heads) + 0.3)
+    step = -(-len(tokens) // 14)  # names of tokens stay readable
+    size = (theme.DOUBLE, 1.5 * len(heads) + 0.5)
     figure, grid = plt.subplots(len(heads), len(maps), figsize=size, layout="constrained", squeeze=False)
     for row, (kind, (layer, head)) in zip(grid, heads.items(), strict=True):
         for axes, values in zip(row, maps.values(), strict=True):
-            scale = PowerNorm(0.5, 0, clip=True)
-            axes.imshow(values[layer, head], cmap="mako_r", norm=scale, interpolation="nearest")
+            weights = np.ma.masked_less(values[layer, head], 0)
+            axes.imshow(weights, cmap="mako_r", norm=PowerNorm(0.5, 0), interpolation="nearest")
             axes.set(xticks=[], yticks=[])
-        row[0].set_yticks(range(0, len(tokens), step), labels=tokens[::step], fontsize=4.5, parse_math=False)
+        row[0].set_yticks(range(0, len(tokens), step), labels=tokens[::step], fontsize=6.5, parse_math=False)
         row[0].set_ylabel(f"{kind}\nlayer {layer}, head {head}")
     for axes, name in zip(grid[0], maps, strict=True):
         axes.set_title(MAPS[name][2])
-    figure.supxlabel("attended token, or input token (same order as the rows; square-root colours)")
+    figure.supylabel("current token")
+    figure.supxlabel(
+        "attended token, or input token, in the order of the rows\n"
+        "colours: square root of the weight, from 0 (pale) to the largest of each panel (black); white: negative"
+    )
     return figure
 
 
