@@ -86,7 +86,7 @@ class Tree:
 
         Their compiled files come along: a fresh copy would take seconds to make them again.
         """
-        for name in ("analysis", "data", *parts):
+        for name in ("analysis", "data", "docs", *parts):
             unfinished = shutil.ignore_patterns("*.pyc.*", "*.tmp.*")  # another process is writing them
             shutil.copytree(ROOT / name, folder / "repository" / name, ignore=unfinished)
         for name in ("Makefile", "pyproject.toml", "requirements.lock"):
