@@ -249,8 +249,10 @@ finding(
 )
 
 # %% [markdown]
-# **Try it.** Set `tau = 2`: more heads are local, and more have several roles. Set `direction = "both"`: fewer heads are syntactic.
-# Set `tasks` to one task: F6 then shows one encoder.
+# **Try it.** Set `tau = 2`: more heads are local, and more have several roles. Set `direction = "both"`: at least as many heads are
+# syntactic, but fewer of them exceed the control (40 of 48 instead of 43 of 47 in the committed run of glue-minilm). A head that
+# attends to the previous token then scores on relations whose head comes next, without knowing words. Set `tasks` to one task: F6
+# then shows one encoder.
 #
 # **How far to trust it.** The first fine-tuning run of each task: [04_compare](04_compare.ipynb) has the others. The
 # authors' maps are 20 sequences a task, so that their labels are close calls more often than ours.

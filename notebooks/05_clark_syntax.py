@@ -369,9 +369,10 @@ finding(
 # the vector of the next word (`original ROOT alignment`). Vectors here are principal components of the encoder's own word embeddings, so
 # that rows with words compare with each other, not with the paper. Intervals cover initial weights alone.
 #
-# **Try it.** Set `root_alignment = ["fixed", "original"]`: the authors' pairing attaches fewer words correctly, and it lowers the probe of distances
-# most, which has nothing but distances and vectors. Set `rows = "first"` as in the authors' code: accuracies hardly change, since only words of
-# several pieces are read in another way. Set `arcs_minimum = 20`: rarer relations join the first figure, with wider intervals.
+# **Try it.** Set `root_alignment = ["fixed", "original"]` (as in profile glue-minilm): the authors' pairing attaches fewer words correctly, and it
+# lowers the probe of distances most, which has nothing but distances and vectors. Set `rows = "first"` as in the authors' code: accuracies hardly
+# change, since only words of several pieces are read in another way. Set `arcs_minimum = 20`: rarer relations join the first figure, with wider
+# intervals.
 #
 # **How far to trust it.** Each head is scored on documents that did not choose it. Sentences of the bundled documents come from one grammar,
 # so that their trees are easier than real ones; profile glue-minilm reads treebanks. A head that finds a relation attends to it; whether

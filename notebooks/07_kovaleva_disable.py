@@ -143,8 +143,9 @@ columns = ["task", "seed", "unit", "raised", "raised_by_chance", "beyond", "rise
 rises[columns].style.format(precision=3).hide()
 
 # %% [markdown]
-# **Try it.** Set `scored_n = 400`: `least` falls, fewer heads raise the score, and the largest rise shrinks. Set
-# `head_runs = 2`: where rises are chance, another head has the largest one in the second run.
+# **Try it.** Set `scored_n = 400` (as in profile glue-minilm): `least` falls, and the largest rise shrinks. Set
+# `head_runs = 2`: where rises are chance, another head has the largest one in the second run (column `largest` of the
+# table kovaleva_rises).
 #
 # ## Do some layers do harm? (figure 9)
 #

@@ -222,9 +222,9 @@ finding(
 )
 
 # %% [markdown]
-# **Try it.** Set `tasks = ["toy-sst-2"]`: no map is a block, since there is only one text, and the other patterns
-# share its maps. Shares depend on the length of the texts as well: in BERT-base, STS-B and QQP, whose texts are short,
-# have about twice as many heterogeneous maps as MRPC.
+# **Try it.** In profile offline, set `tasks = ["toy-mrpc", "toy-sst-2"]`: no map of the second task is a block, since
+# there is only one text, and the other patterns share its maps. Shares depend on the length of the texts as well: in
+# BERT-base, STS-B and QQP, whose texts are short, have about twice as many heterogeneous maps as MRPC.
 #
 # ## Do heads link the words of a frame? (figure 3)
 #
@@ -262,8 +262,8 @@ finding(
 )
 
 # %% [markdown]
-# **Try it.** Set `frame_sentences = 20`: the means hardly change, but few dots are left. A high mean is no evidence of
-# a link without a test, and most heads exceed their control by little.
+# **Try it.** Set `frame_sentences = 20`: the means hardly change, but no dot is left. A high mean is no evidence of a
+# link without a test, and few heads exceed their control by much.
 #
 # **How far to trust it.** The control knows the distance between two words, and not their parts of speech: a head that
 # attends from nouns to any verb would exceed it without knowing frames.

@@ -155,7 +155,7 @@ finding(
 # In the committed run of glue-minilm, "not" points to the right warrant in 71 % of the training points that it applies to, but in 51 %
 # of the test points. A model that follows the word gains much in training and little in the test.
 #
-# **Try it.** Set `planted_productivity = 0.5`: "not" and its pairs move to the dashed line, and so does the baseline. Set
+# **Try it.** Set `planted_productivity = 0.5` (bundled arguments): "not" and its pairs move to the dashed line, and so does the baseline. Set
 # `applicable_minimum = 5`: many rare cues join on the left, far above and below the line, since their productivity rests on few points. Negate
 # claims of your own with `negation.by_rule("Dogs should bark")`: which sentence does the rule get wrong?
 #
