@@ -245,7 +245,7 @@ gradient = by_layer.pivot(index="layer", columns="group", values="importance")
 ratio = gradient.div(gradient["other"], axis=0).mean()
 finding(
     f"The gradient on [CLS] is {ratio['cls']:.2f} times that on other tokens, the gradient on [SEP] {ratio['sep']:.2f} times (means of "
-    f"layers). The masked-language head predicts {importance.accuracy.mean().item():.0%} of the masked tokens."
+    f"layers). The masked-language head is right about {importance.accuracy.mean().item():.0%} of the tokens that it has to predict."
 )
 
 # %% [markdown]

@@ -249,8 +249,9 @@ reference = published("all_but_one").pivot(index="layer", columns=["source", "ta
 reference["change"].mul(100).style.format(precision=2)
 
 # %% [markdown]
-# **Try it.** Set `chosen_n = 10`. Choices on ten examples are little better than guesses, so the line of the heads chosen on
-# training examples moves towards the grey dashes, and the other line stays where it is.
+# **Try it.** Set `chosen_n = 10`: the line of the heads chosen on training examples moves towards the grey dashes, but not
+# far, and the other line stays where it is. In the committed run of glue-minilm, MRPC loses 1.7 points instead of 1.2 (a
+# head at random: 1.9), QNLI 0.7 instead of 0.5 (7.3).
 #
 # ## Do effects carry over to other data?
 #

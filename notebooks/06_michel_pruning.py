@@ -216,8 +216,8 @@ finding(
 # An independent replication on BERT-base and MNLI prunes half of the heads: the accuracy falls from .84 to .82 by importance
 # and to .78 by single-head scores.
 #
-# **Try it.** Set `importance_n = 10` and `again_n = 10`. Importance from ten examples is a noisy estimate: its curves come
-# closer to those of random orders, but a few important heads still go last.
+# **Try it.** Set `importance_n = 10` and `again_n = 10`: ten examples put nearly the same heads last, and the curves of
+# importance come only a little closer to those of random orders.
 #
 # ## How much faster is a pruned encoder?
 #

@@ -201,7 +201,7 @@ results.save_figure(axes.figure, "synthesis-F3-regression")
 
 # %%
 joint_terms = (
-    by_auc[by_auc["term"] == regression.ALL_ROLES].set_index("variant").reindex([*regression.VARIANTS])
+    by_auc[by_auc["model"] == "together"].drop_duplicates("variant", keep="last").set_index("variant")
 )
 whole, rest = joint_terms.loc[regression.RAW], joint_terms.loc[regression.WITHOUT]
 finding(

@@ -80,7 +80,7 @@ if len(effects):
 # %%
 finding(
     f"On {example}, ablating one head lowers the AUC by up to {heads['effect'].max():.3f}; the median head lowers it by "
-    f"{heads['effect'].median():.3f}."
+    f"{heads['effect'].median():z.3f}."
     if len(effects)
     else "The chapter on matching heads has not run in this profile."
 )

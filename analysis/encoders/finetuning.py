@@ -119,6 +119,12 @@ class TaskTrainer(Trainer):
         super().__init__(
             encoder.model, arguments, collator(encoder.tokenizer), train, dev, compute_metrics=self.metrics
         )
+        for callback in (
+            PrinterCallback,
+            ProgressCallback,
+            NotebookProgressCallback,
+        ):  # `Bar` takes their place
+            self.remove_callback(callback)
 
     def metrics(self, prediction: EvalPrediction) -> dict[str, float]:
         """The task's metrics."""
@@ -225,8 +231,6 @@ def finetune(
         with working_folder(folder) as work, current(device):
             arguments = OneDevice(str(work), device, **options)
             trainer = TaskTrainer(encoder, task, arguments, train_set, dev_set, fits)
-            for callback in (PrinterCallback, ProgressCallback, NotebookProgressCallback):
-                trainer.remove_callback(callback)
             for callback in (Bar, *callbacks):
                 trainer.add_callback(callback)
             trainer.train()

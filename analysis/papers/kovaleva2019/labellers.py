@@ -171,7 +171,8 @@ class Labeller:
 
     def rules(self, decimals: int = 2) -> str:
         """The thresholds as text."""
-        names = {"feature_names": list(MEASURES), "class_names": list(PATTERNS)}
+        patterns = [PATTERNS[number] for number in self.tree.classes_]  # no block where no task has pairs
+        names = {"feature_names": list(MEASURES), "class_names": patterns}
         return export_text(self.tree, decimals=decimals, **names)
 
     @property

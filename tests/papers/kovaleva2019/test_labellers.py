@@ -67,6 +67,12 @@ def test_rules_find_the_patterns_of_new_drawn_maps(drawn):
     assert rules.key != labellers.fit_rules(labellers.draw_maps(LAYOUTS, 60, 2)).key
 
 
+def test_rules_of_single_texts_have_no_block():
+    rules = labellers.fit_rules(labellers.draw_maps([SINGLE], 100, 1)).rules()
+    assert f"class: {PATTERNS[0]}" in rules
+    assert f"class: {labellers.BLOCK}" not in rules
+
+
 def test_quality_by_hand():
     labelled = labellers.LabelledMaps(
         [np.eye(len(SINGLE), dtype=np.float32)] * 3, [SINGLE] * 3, np.array([0, 0, 1])
