@@ -117,11 +117,8 @@ def _execute(execution: Run, folders: Folders, log: Path) -> None:
     counts = folders.folder / COUNTED
     origins = counts.read_text(encoding="utf-8").split() if counts.exists() else []
     counts.unlink(missing_ok=True)
-    seconds = (
-        time.monotonic() - start,
-        _cpu_seconds() - cpu_start,
-    )  # with those of the kernel and what it started
-    cost = finish_record(folders, execution, *seconds, origins)
+    cpu_seconds = _cpu_seconds() - cpu_start  # with those of the kernel and what it started
+    cost = finish_record(folders, execution, time.monotonic() - start, cpu_seconds, origins)
     order = [name for name in os.environ.get(ORDER, "").split() if name.split("-")[0] not in MACHINE_ROOM]
     notebook = linked(cleaned(nbformat.read(path, as_version=4)), execution.name, order, cost)
     write_text(path, nbformat.writes(notebook) + "\n")

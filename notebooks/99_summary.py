@@ -36,7 +36,7 @@ style()
 results = Results(profile)
 tables = front_page.saved_claims(results)
 verdicts = pd.concat([pd.Series(dtype=str), *(table["verdict"] for table in tables.values())])
-print(f"{len(verdicts)} claims of {len(tables)} papers; encoder: {front_page.encoder_of(profile)}")
+print(f"{len(verdicts)} claims; encoder: {front_page.encoder_of(profile)}")
 
 # %% [markdown]
 # ## Which labels are more than position?

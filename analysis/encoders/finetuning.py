@@ -119,12 +119,8 @@ class TaskTrainer(Trainer):
         super().__init__(
             encoder.model, arguments, collator(encoder.tokenizer), train, dev, compute_metrics=self.metrics
         )
-        for callback in (
-            PrinterCallback,
-            ProgressCallback,
-            NotebookProgressCallback,
-        ):  # `Bar` takes their place
-            self.remove_callback(callback)
+        for callback in (PrinterCallback, ProgressCallback, NotebookProgressCallback):
+            self.remove_callback(callback)  # `Bar` takes their place
 
     def metrics(self, prediction: EvalPrediction) -> dict[str, float]:
         """The task's metrics."""
