@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -12,6 +13,8 @@ from types import ModuleType
 
 from jaxtyping import install_import_hook
 
+# A process that is started in the background (nohup, cron) ignores SIGINT, and so would the processes that tests stop.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # Workers share the cores. This must be set before torch is imported, here and in processes that tests start.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Check shapes in these modules only; wrapping every module would take more than half of the tests' time.

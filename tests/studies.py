@@ -18,7 +18,7 @@ from analysis.errors import InputError
 from analysis.files import ROOT
 from analysis.study import profiles
 
-MINUTE = 60  # seconds
+HOUR = 3600  # seconds: limits only end a hang, and no slow machine or load may reach one
 HEADER = """# ---
 # jupyter:
 #   jupytext:
@@ -123,7 +123,7 @@ class Tree:
         """One call of Make that has ended."""
         running = self.start(*arguments, profile=profile)
         try:
-            out, err = running.communicate(timeout=14 * MINUTE)
+            out, err = running.communicate(timeout=HOUR)
         finally:
             if running.returncode is None:
                 os.killpg(running.pid, signal.SIGKILL)

@@ -79,4 +79,4 @@ def test_tables_and_claims_are_read_without_torch():
     code += "from analysis import Results, role_table\nfrom analysis.study.front_page import papers\n"
     code += "assert all(paper.CLAIMS for paper in papers().values())\n"
     code += f"assert not {HEAVY} & sys.modules.keys(), [*sys.modules]"
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=3600)

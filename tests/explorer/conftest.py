@@ -16,7 +16,7 @@ from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
 from analysis.texts.tasks import toy
 
-PATIENCE = 60_000  # milliseconds that a busy machine may take to show something
+PATIENCE = 3_600_000  # milliseconds that a busy machine may take to show something
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 BROWSER = os.environ.get("BROWSER_PATH") or next(filter(None, map(shutil.which, NAMES)), None)
 

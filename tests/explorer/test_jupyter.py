@@ -34,9 +34,9 @@ head_view(load_encoder("tiny"), "A dog sees a cat .")"""
 SERVER = '{"ServerApp": {"allow_root": true, "open_browser": false}}'
 # JupyterLab's questions about news would cover the cells.
 QUIET = '{"@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}'
-START = 300  # seconds that JupyterLab may take on a busy machine
+START = 3600  # seconds that JupyterLab may take on a busy machine
 ATTEMPTS = 20
-SLOW = 300_000  # milliseconds that a kernel may take to start and answer
+SLOW = 3_600_000  # milliseconds that a kernel may take to start and answer
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def lab(tmp_path: Path, browser) -> Iterator[str]:
     finally:
         if server.poll() is None:
             os.killpg(server.pid, signal.SIGTERM)
-            server.wait(timeout=30)
+            server.wait(timeout=SLOW / 1000)
 
 
 def wait_for(address: str, server: subprocess.Popen, log: Path) -> None:

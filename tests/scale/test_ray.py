@@ -21,7 +21,6 @@ from analysis.scale.ray import cluster
 from analysis.texts.corpora import Corpus, open_corpus
 from analysis.texts.examples import Example
 
-pytestmark = pytest.mark.timeout(240)
 SENTENCE = "1\tDogs\t_\tX\t_\t_\t2\tnsubj\t_\t_\n2\tsleep\t_\tX\t_\t_\t0\troot\t_\t_\n\n"
 
 

@@ -151,7 +151,7 @@ def test_glue_of_the_hub_becomes_the_files_that_glue_ships(tmp_path):
         done = subprocess.run(
             [sys.executable, "-m", "analysis.study.downloads", "--sources", tmp_path / "sources.yaml"],
             env=client_environment(endpoint, tmp_path / "home") | {"DATA_DIR": str(tmp_path / "data")},
-            cwd=ROOT, capture_output=True, text=True, timeout=120,
+            cwd=ROOT, capture_output=True, text=True, timeout=3600,
         )  # fmt: skip
     assert done.returncode == 0, done.stderr
     for task in GLUE_TASKS.values():

@@ -198,12 +198,12 @@ def results(study: Study) -> dict[str, bytes]:
 def test_stopped_run(study: Study, signum: int, cells_done: int):
     """Wherever it is stopped, the results of the run before stay, and the next run replaces them all."""
     before = earlier_results(study)
-    wait = "import time\ntime.sleep(60)"
+    wait = "import time\ntime.sleep(3600)"
     cells = [STORE, SAVE, "results.save_figure(Figure(), 'F1')", "print('done')"]
     study.notebook("01_first", *cells[:cells_done], "print('waits', flush=True)", wait, *cells[cells_done:])
     process = start(study)
     log = study.folder / "results/quick" / LOG
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 3600
     while time.monotonic() < deadline and not (log.exists() and "waits" in log.read_text()):
         time.sleep(0.05)
     process.send_signal(signum)

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from studies import MINUTE, Tree, runs_of, started
+from studies import HOUR, Tree, runs_of, started
 
 from analysis.study.front_page import PAPERS
 
@@ -267,11 +267,11 @@ def slow(study: Tree, monkeypatch) -> tuple[Tree, subprocess.Popen]:
     """A reproduction whose first run, of five, has started and takes long."""
     for name in ("09_niven_cues", "09_niven_models", "10_synthesis"):
         (study.folder / f"cache/done/{name}").unlink()
-    monkeypatch.setenv("SECONDS", "20")
+    monkeypatch.setenv("SECONDS", str(HOUR))
     stage = study.folder / "cache/running/09_niven_cues"
     running = study.start("reproduce", "JOBS=1")
     monkeypatch.setenv("SECONDS", "0")
-    deadline = time.monotonic() + MINUTE
+    deadline = time.monotonic() + HOUR
     while not stage.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(0.5)
@@ -291,7 +291,7 @@ def test_interrupted_reproduction_is_no_traceback(slow: tuple[Tree, subprocess.P
     """As by Ctrl-C, which reaches Make and all of its children."""
     running = slow[1]
     os.killpg(running.pid, signal.SIGINT)
-    out, err = running.communicate(timeout=MINUTE)
+    out, err = running.communicate(timeout=HOUR)
     assert running.returncode != 0
     assert out.splitlines()[-2:] == ["09_niven_cues stopped", "stopped; the same command resumes"]
     assert "Traceback" not in err

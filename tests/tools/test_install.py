@@ -112,7 +112,7 @@ def wheel(tmp_path_factory) -> Path:
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     options = ["--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder)]
-    subprocess.run([sys.executable, "-m", "pip", "wheel", *options, str(source)], check=True, timeout=300)
+    subprocess.run([sys.executable, "-m", "pip", "wheel", *options, str(source)], check=True, timeout=3600)
     (path,) = folder.glob("*.whl")
     zipfile.ZipFile(path).extractall(folder / "installed")
     return folder / "installed"
@@ -122,7 +122,7 @@ def alone(wheel: Path, folder: Path, *arguments: str) -> subprocess.CompletedPro
     """Python in an empty folder with the wheel in the place of the checkout."""
     environment = {**os.environ, "PYTHONPATH": str(wheel), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=3600)
 
 
 def test_the_wheel_has_every_file_of_the_package(wheel):
