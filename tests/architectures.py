@@ -20,7 +20,7 @@ from transformers import (
 from analysis.encoders.models import load_tokenizer
 
 LAYERS, HEADS = 2, 3
-ARCHITECTURES = ("bert", "distilbert", "roberta", "electra")  # on which everything works
+ARCHITECTURES = ("bert", "distilbert", "roberta", "electra", "mpnet")  # on which everything works
 SENTENCES = (
     "The quick brown fox didn't see the lazy dog , but the dog saw it .",
     "She says that he likes the old red car !",
@@ -73,7 +73,7 @@ def build(architecture: str, vocabulary: int = 50) -> PreTrainedModel:
 
 def projections(model: PreTrainedModel) -> list[torch.nn.Linear]:
     """Every layer's output projection of attention, whose input columns are the heads side by side."""
-    names = ("attention.output.dense", "attention.out_lin")
+    names = ("attention.output.dense", "attention.out_lin", "attention.attn.o")
     return [module for name, module in model.named_modules() if name.endswith(names)]
 
 

@@ -36,7 +36,8 @@ class Prefix:
     layers: Sequence[nn.Module]
     first: Mapping[str, Tensor]  # the model's inputs, cut to the first token of each sequence
     hidden: Sequence[Float[Tensor, "sequence token width"]]  # the input of each layer
-    mask: Float[Tensor, "sequence 1 token token"] | None  # as the layers receive it; None without padding
+    # As the layers receive them: the mask, None without padding, and in MPNet the bias of relative positions.
+    rows: Sequence[Float[Tensor, "sequence _ token token"] | None]
     logits: Float[Tensor, "sequence class"]
 
     @property
@@ -54,7 +55,7 @@ class Prefix:
         """
         count, sequences = len(gates), len(self.logits)
         hidden = _repeated(self.hidden[layer], count)
-        mask = None if self.mask is None else _repeated(self.mask, count)
+        rows = [None if row is None else _repeated(row, count) for row in self.rows]
         repeated_gates = gates.to(hidden.device).repeat_interleave(sequences, dim=0)
         with (
             tap(self.encoder.model, **changes(repeated_gates)) as tapped,
@@ -63,9 +64,10 @@ class Prefix:
         ):
             tapped.resume(layer)
             for module in self.layers[layer:-1]:
-                hidden = module(hidden, mask)
-            first_row = None if mask is None else mask[:, :, :1]
-            hidden = self.layers[-1](hidden[:, :1], first_row, others=hidden)
+                hidden = _output(module(hidden, *rows))
+            tapped.others = hidden
+            first_rows = (None if row is None else row[:, :, :1] for row in rows)
+            hidden = _output(self.layers[-1](hidden[:, :1], *first_rows))
         return self._finish(hidden).unflatten(0, (count, sequences))
 
     def _finish(self, last: Float[Tensor, "row 1 width"]) -> Float[Tensor, "row class"]:
@@ -104,10 +106,11 @@ def ordinary_pass(encoder: Encoder, batch: Sequence[Pieces]) -> Prefix:
     inputs = encoder.inputs(batch)
     with recorded_calls(layers) as calls, tap(encoder.model), torch.no_grad(), encoder.autocast():
         logits = encoder.model(**inputs).logits.float()
-    hidden, masks = zip(*(arguments[:2] for _, arguments, _ in calls), strict=True)
-    mask = None if masks[0] is None else masks[0].expand(len(batch), -1, -1, -1)
+    hidden = [arguments[0] for _, arguments, _ in calls]
+    tensors = [row for row in calls[0][1][1:] if row is None or row.ndim == 4]
+    rows = [None if row is None else row.expand(len(batch), -1, -1, -1) for row in tensors]
     first = {name: column[:, :1] for name, column in inputs.items()}
-    return Prefix(encoder, batch, owner, layers, first, hidden, mask, logits)
+    return Prefix(encoder, batch, owner, layers, first, hidden, rows, logits)
 
 
 @contextmanager
@@ -135,6 +138,11 @@ def body(encoder: Encoder) -> tuple[nn.Module, Sequence[nn.Module]]:
         f"{encoder.name}: {type(encoder.model).__name__} has no list of its own {encoder.layers} layers: use a "
         "BERT-like encoder whose layers do not share weights"
     )
+
+
+def _output(result: Tensor | tuple[Tensor, ...]) -> Tensor:
+    """The hidden states that a layer gives, in some families as the first of several results."""
+    return result[0] if isinstance(result, tuple) else result
 
 
 def _repeated(values: Shaped[Tensor, "row *rest"], count: int) -> Shaped[Tensor, "rows *rest"]:

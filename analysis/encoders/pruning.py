@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Int, Num
 from torch import Tensor, nn
 
+from analysis.encoders.dispatch import MPNetDispatched, dispatch
 from analysis.encoders.interventions import check_gate
 from analysis.encoders.models import Encoder
 from analysis.encoders.prefixes import body
@@ -26,6 +27,7 @@ def prune(encoder: Encoder, gate: Num[np.ndarray, "..."]) -> Encoder:
     model = copy.deepcopy(encoder.model)
     name = f"{encoder.name}, {int(gate.sum())} of {gate.size} heads"
     smaller = Encoder(name, model, encoder.tokenizer, encoder.precision, encoder.absent)
+    dispatch(model)  # an attention of our own reads the bias of the heads that are left
     for layer, row in zip(body(smaller)[1], gate, strict=True):
         query, key, value, output = projections(layer, name)
         if query.out_features < query.in_features:
@@ -36,6 +38,9 @@ def prune(encoder: Encoder, gate: Num[np.ndarray, "..."]) -> Encoder:
         for linear in (query, key, value):
             _shrink(linear, dimensions.to(encoder.device), dim=0)
         _shrink(output, dimensions.to(encoder.device), dim=1)
+        for module in layer.modules():
+            if isinstance(module, MPNetDispatched):
+                module.kept = np.flatnonzero(row)
     return smaller
 
 

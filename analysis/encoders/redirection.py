@@ -204,22 +204,18 @@ class ExchangedTypes:
 def blocked_across(encoder: Encoder, heads: Sequence[Head]) -> Iterator[None]:
     """Within the context, also in training, these heads attend to no piece of the other text; rows sum to 1.
 
-    Token types say which text a piece belongs to, so an encoder with one token type is refused.
+    The first separator ends the first text.
     """
     model, tokenizer = encoder.model, encoder.tokenizer
-    if getattr(model.config, "type_vocab_size", 0) < 2:
-        raise InputError(
-            f"{model.config.model_type} has one token type: attention across texts cannot be blocked"
-        )
     [intervention] = sets(encoder, {"blocked": heads})
     edited = torch.from_numpy(intervention.gate == 0)
     special = torch.tensor([tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id])
     other: list[Tensor] = []
 
     def read(_, arguments: tuple, inputs: dict[str, Tensor]) -> None:
-        text = inputs["token_type_ids"].masked_fill(
-            torch.isin(inputs["input_ids"], special.to(model.device)), -2
-        )
+        ids = inputs["input_ids"]
+        second = ((ids == tokenizer.sep_token_id).cumsum(1) > 0).long()
+        text = second.masked_fill(torch.isin(ids, special.to(model.device)), -2)
         other[:] = [(text[:, None, :, None] == 1 - text[:, None, None, :])]
 
     def replace(layer: int, weights: Rows, _: Bool[Tensor, "batch token"]) -> Rows:

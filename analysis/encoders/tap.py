@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.masking_utils import eager_mask
 
+from analysis.encoders.dispatch import NAME, dispatched
 from analysis.encoders.layout import Pieces
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
@@ -21,7 +22,6 @@ Rows = Float[Tensor, "batch head query token"]  # attention of the query tokens
 Replace = Callable[[int, Rows, Bool[Tensor, "batch token"]], Rows]
 Values = Float[Tensor, "batch head token size"]
 Mix = Callable[[int, Rows, Values], Float[Tensor, "batch head query size"]]
-NAME = "tapped"
 
 
 class Reading(NamedTuple):
@@ -54,6 +54,7 @@ class Projections(NamedTuple):
 PROJECTIONS = (  # their names in a layer
     ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"),
     ("attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin"),  # DistilBERT
+    ("attention.attn.q", "attention.attn.k", "attention.attn.v", "attention.attn.o"),  # MPNet
 )
 
 
@@ -78,6 +79,8 @@ class Tap:
     replace: Replace | None
     values: Mix | None = None
     layer: int = -1
+    # The layer input that gives keys and values where the queries are only some of its rows (see `prefixes`).
+    others: Float[Tensor, "batch token width"] | None = None
 
     def resume(self, layer: int) -> None:
         """Sets the layer of the next attention, for layers that are called one by one."""
@@ -96,20 +99,20 @@ class Tap:
         attention_mask,
         scaling=None,
         dropout=0.0,
-        others=None,
+        bias=None,
         **_,
     ):
         """The output of all heads and their weights, with the signature that transformers expects.
 
-        With `others=hidden`, the queries are the layer's own input, and keys and values come from `hidden`, to which
-        the mask belongs.
+        With `others`, the queries are the layer's own input, and keys and values come from `others`, to which the mask
+        and the `bias` of relative positions belong.
         """
         # DistilBERT's attention modules carry no layer_idx, so layers are counted in calling order.
         self.layer += 1
-        if others is not None:
-            key, value = _keys_and_values(module, others)
+        if self.others is not None:
+            key, value = _keys_and_values(module, self.others)
         key, value = (_for_queries(states, query.shape[1]) for states in (key, value))
-        weights = _weights(query, key, attention_mask, scaling)
+        weights = _weights(query, key, attention_mask, scaling, bias)
         whole = isinstance(self.read, ValueReader)
         if self.read is not None and not whole:
             self.read(self.layer, weights)
@@ -142,11 +145,15 @@ def _for_queries(
     return states if shared <= 1 else states.repeat_interleave(shared, dim=1)
 
 
-def _weights(query: Tensor, key: Tensor, mask: Tensor | None, scaling: float | None) -> Rows:
+def _weights(
+    query: Tensor, key: Tensor, mask: Tensor | None, scaling: float | None, bias: Tensor | None
+) -> Rows:
     # Convert to float32 once: mixed types would be converted back and forth. Work in place: this saves two passes over
     # the maps and gives the same bits as eager attention.
     logits = _at_least_float32(torch.matmul(query, key.transpose(2, 3)))
     logits *= query.shape[-1] ** -0.5 if scaling is None else scaling
+    if bias is not None:
+        logits += bias
     if mask is not None:
         logits += mask
     return torch.softmax(logits, dim=-1)
@@ -155,7 +162,9 @@ def _weights(query: Tensor, key: Tensor, mask: Tensor | None, scaling: float | N
 def _keys_and_values(
     module: nn.Module, hidden: Float[Tensor, "batch token width"]
 ) -> list[Float[Tensor, "batch head token size"]]:
-    names = ("key", "value") if hasattr(module, "key") else ("k_lin", "v_lin")
+    names = next(
+        pair for pair in (("key", "value"), ("k_lin", "v_lin"), ("k", "v")) if hasattr(module, pair[0])
+    )
     return [
         getattr(module, name)(hidden).unflatten(-1, (-1, module.attention_head_size)).transpose(1, 2)
         for name in names
@@ -171,7 +180,8 @@ _active: dict[int, Tap] = {}
 
 
 def _attention(module, *arguments, **options):
-    return _active[id(module.config)].attend(module, *arguments, **options)
+    # A pruned MPNet goes through here outside of the context too.
+    return (_active.get(id(module.config)) or Tap(None, None, None)).attend(module, *arguments, **options)
 
 
 # Without a mask builder of the same name, transformers passes no mask, and heads would attend to padding.
@@ -204,23 +214,16 @@ def tap(
             f"the gate has shape {tuple(gate.shape)}: it must be (layers, heads) = {shape}, "
             "or one such gate for every sequence"
         )
-    if not model._can_set_attn_implementation():
-        raise InputError(
-            f"{type(model).__name__} has no exchangeable attention, its heads cannot be read: use an encoder that "
-            "docs/encoders.md lists"
-        )
     key = id(model.config)
     if key in _active:
         raise InputError(f"{type(model).__name__} is already tapped: leave the inner tap() context first")
-    before = model.config._attn_implementation
     state = _active[key] = Tap(read, gate, replace, values)
     hook = model.register_forward_pre_hook(state.start)
     try:
-        model.set_attn_implementation(NAME)
-        yield state
+        with dispatched(model):
+            yield state
     finally:
         hook.remove()
-        model.set_attn_implementation(before)
         del _active[key]
 
 

@@ -88,7 +88,7 @@ def test_scores_equal_loops_over_eager_attention_without_padding(architecture: s
     for one in EXAMPLES:
         expected = loops(encoder, one, ROLES)
         np.testing.assert_allclose(result.sel(sequence=one.id), expected, rtol=1e-5, atol=1e-5)
-    assert result.sel(sequence="pair").separators == (3 if architecture == "roberta" else 2)
+    assert result.sel(sequence="pair").separators == (3 if architecture in ("roberta", "mpnet") else 2)
 
 
 def test_coordinates(tiny, scores):
