@@ -11,8 +11,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 
-from analysis.encoders.devices import PRECISIONS
-from analysis.encoders.models import load_encoder
+from analysis.encoders.models import PRECISIONS, load_encoder
 from analysis.errors import InputError, exit_status
 from analysis.files import expand, suffix
 from analysis.scale.loop import Settings, extract_shards, merge_shards

@@ -21,12 +21,11 @@ from transformers import AutoModelForSequenceClassification, BertConfig
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from analysis.encoders.importance import importance  # noqa: E402
 from analysis.encoders.interventions import predict, sets  # noqa: E402
 from analysis.encoders.layout import layouts  # noqa: E402
 from analysis.encoders.models import Encoder, load_classifier, load_tokenizer  # noqa: E402
 from analysis.encoders.prefixes import OPERATORS  # noqa: E402
-from analysis.encoders.pruning import prune  # noqa: E402
+from analysis.encoders.pruning import importance, prune  # noqa: E402
 from analysis.encoders.tap import tap  # noqa: E402
 from analysis.texts.glue import load_examples  # noqa: E402
 from benchmarks.timing import Values, report, speeds  # noqa: E402

@@ -39,13 +39,17 @@ training_precision: str = "float32"
 import pandas as pd
 from IPython.display import Markdown
 
-from analysis.encoders import load_encoder, training_history
-from analysis.encoders.finetuning import evaluate, finetune
+from analysis.encoders.finetuning import evaluate, finetune, training_history
 from analysis.encoders.measures import baselines
-from analysis.figures import finding, learnt, style, training_curves
+from analysis.encoders.models import load_encoder
+from analysis.figures.lines import training_curves
+from analysis.figures.theme import style
+from analysis.figures.words import finding, learnt
 from analysis.statistics import training
 from analysis.study.results import Results, seeds_of
-from analysis.texts import TASKS, load_examples, shared_examples
+from analysis.texts.examples import shared_examples
+from analysis.texts.glue import load_examples
+from analysis.texts.tasks import TASKS
 
 style()
 results = Results(profile)

@@ -37,11 +37,12 @@ precision: str = "float32"  # or bfloat16
 import numpy as np
 import pandas as pd
 
-from analysis.encoders import load_encoder
-from analysis.scores import extract_states
-from analysis.scores.controls import extract_controls
+from analysis.encoders.models import load_encoder
+from analysis.scores.control_maps import extract_controls
+from analysis.scores.extraction import extract_states
 from analysis.study.results import Results, seeds_of
-from analysis.texts import load_examples, parse, parser_name
+from analysis.texts.glue import load_examples
+from analysis.texts.syntax import parse, parser_name
 
 results = Results(profile)
 examples = load_examples(task, source, split, n, seed)

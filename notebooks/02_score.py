@@ -41,14 +41,20 @@ weighted_block: bool = True  # multiply the rows of the block role by their entr
 import numpy as np
 from matplotlib.colors import LogNorm
 
-from analysis.encoders import load_encoder
-from analysis.figures import attention_maps, finding, head_grids, sieve_diagrams, style, theme
+from analysis.encoders.models import load_encoder
+from analysis.figures import theme
+from analysis.figures.diagrams import attention_maps, sieve_diagrams
+from analysis.figures.grids import head_grids
+from analysis.figures.theme import style
+from analysis.figures.words import finding
 from analysis.papers.pande2021.drawing import score_histograms
 from analysis.papers.pande2021.drawn_sieves import illustration, role_sieves
-from analysis.scores import extract, read_attention
-from analysis.statistics import COARSE, Rule, compose, published_table
+from analysis.scores.extraction import extract, read_attention
+from analysis.statistics.roles import COARSE, compose
+from analysis.statistics.significance import Rule, published_table
 from analysis.study.results import Results
-from analysis.texts import TASKS, parse
+from analysis.texts.syntax import parse
+from analysis.texts.tasks import TASKS
 
 style()
 results = Results(profile)

@@ -57,14 +57,20 @@ import numpy as np
 import pandas as pd
 from statsmodels.stats.power import TTestPower
 
-from analysis.encoders import load_encoder, random_encoder
-from analysis.figures import colours, curves, finding, style, theme
+from analysis.encoders.models import load_encoder, random_encoder
+from analysis.figures import colours, theme
+from analysis.figures.lines import curves
+from analysis.figures.theme import style
+from analysis.figures.words import finding
 from analysis.papers.pande2021 import robustness
 from analysis.papers.pande2021.drawing import threshold_lines
-from analysis.scores.controls import scored_with_controls
-from analysis.statistics import Rule, compose
+from analysis.scores.control_maps import scored_with_controls
+from analysis.statistics.roles import compose
+from analysis.statistics.significance import Rule
 from analysis.study.results import Results
-from analysis.texts import load_examples, parse, sample
+from analysis.texts.examples import sample
+from analysis.texts.glue import load_examples
+from analysis.texts.syntax import parse
 
 style()
 results = Results(profile)

@@ -41,9 +41,14 @@ import numpy as np
 import seaborn as sns
 from scipy import stats
 
-from analysis.figures import finding, style, theme
+from analysis.figures import theme
 from analysis.figures.colours import BLUE, VERMILION, colour
-from analysis.statistics import Rule, compose, controlled_table, roles
+from analysis.figures.theme import style
+from analysis.figures.words import finding
+from analysis.statistics import roles
+from analysis.statistics.controls import controlled_table
+from analysis.statistics.roles import compose
+from analysis.statistics.significance import Rule
 from analysis.study.profiles import parameters
 from analysis.study.results import Results
 

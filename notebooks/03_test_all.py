@@ -38,17 +38,15 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 
-from analysis.figures import colours, finding, head_grids, role_layer_maps, style, theme
+from analysis.figures import colours, theme
+from analysis.figures.grids import head_grids, role_layer_maps
+from analysis.figures.theme import style
+from analysis.figures.words import finding
 from analysis.papers.pande2021 import published
-from analysis.statistics import (
-    Rule,
-    compose,
-    controlled_table,
-    corrections,
-    layer_counts,
-    published_table,
-    roles,
-)
+from analysis.statistics import roles
+from analysis.statistics.controls import controlled_table
+from analysis.statistics.roles import compose, layer_counts
+from analysis.statistics.significance import Rule, corrections, published_table
 from analysis.study.results import STATES, Results
 
 style()

@@ -46,26 +46,23 @@ import pandas as pd
 from IPython.display import Markdown
 from matplotlib.colors import AsinhNorm
 
-from analysis.encoders import load_encoder
-from analysis.figures import finding, forest_plot, head_grids, role_layer_maps, style, theme
+from analysis.encoders.models import load_encoder
+from analysis.figures import theme
+from analysis.figures.claims import forest_plot
+from analysis.figures.grids import head_grids, role_layer_maps
+from analysis.figures.theme import style
+from analysis.figures.words import finding
 from analysis.papers.pande2021 import evidence, published
 from analysis.papers.pande2021.drawing import mass_lines, run_counts
 from analysis.papers.pande2021.measures import CLAIMS, measures
-from analysis.scores.sink import sink
-from analysis.statistics import (
-    COARSE,
-    LABELS,
-    Rule,
-    comparison,
-    compose,
-    controlled_table,
-    label_agreement,
-    mass_table,
-    transitions,
-)
+from analysis.scores.control_maps import sink
+from analysis.statistics import comparison
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
-from analysis.statistics.p_values import p_equals
+from analysis.statistics.controls import controlled_table
+from analysis.statistics.intervals import p_equals
+from analysis.statistics.roles import COARSE, LABELS, compose, label_agreement, mass_table, transitions
+from analysis.statistics.significance import Rule
 from analysis.statistics.training import trained_runs
 from analysis.study.results import STATES, Results
 

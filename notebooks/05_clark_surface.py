@@ -39,14 +39,16 @@ precision: str = "float32"
 import pandas as pd
 from matplotlib.axes import Axes
 
-from analysis.encoders import load_encoder, random_encoder
-from analysis.figures import diagrams, finding, style, theme
+from analysis.encoders.models import load_encoder, random_encoder
+from analysis.figures import diagrams, theme
 from analysis.figures.colours import BLUE, GREEN, VERMILION
+from analysis.figures.theme import style
+from analysis.figures.words import finding
 from analysis.papers.clark2019 import distances, gradients, published, surface
-from analysis.scores import read_attention
+from analysis.scores.extraction import read_attention
 from analysis.statistics.intervals import mean_interval
 from analysis.study.results import Results
-from analysis.texts import load_passages
+from analysis.texts.passages import load_passages
 
 style()
 results = Results(profile)

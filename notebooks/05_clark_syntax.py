@@ -53,17 +53,21 @@ import seaborn as sns
 from IPython.display import Markdown
 from matplotlib.patheffects import withStroke
 
-from analysis.encoders import load_encoder, random_encoder
-from analysis.figures import diagrams, finding, forest_plot, style, theme
+from analysis.encoders.models import load_encoder, random_encoder
+from analysis.figures import diagrams, theme
+from analysis.figures.claims import forest_plot
 from analysis.figures.colours import BLUE, SKY, VERMILION
+from analysis.figures.theme import style
+from analysis.figures.words import finding
 from analysis.papers.clark2019 import attachment, coreference, illustrations, probes, published
 from analysis.papers.clark2019.measures import CLAIMS, TABLES, measures
 from analysis.scores.attachment import attach
-from analysis.scores.sink import sink
+from analysis.scores.control_maps import sink
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.study.results import Results
-from analysis.texts import chains, conllu_files, dependencies, read_trees
+from analysis.texts import chains, dependencies
+from analysis.texts.treebank import conllu_files, read_trees
 
 style()
 results = Results(profile)

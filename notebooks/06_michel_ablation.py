@@ -47,15 +47,20 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.colors import SymLogNorm
 
-from analysis.encoders import all_but_one, load_encoder, predict, single_heads
-from analysis.figures import curves, finding, name_series, rank_panels, style, theme
+from analysis.encoders.interventions import all_but_one, predict, single_heads
+from analysis.encoders.models import load_encoder
+from analysis.figures import theme
+from analysis.figures.edits import rank_panels
+from analysis.figures.lines import curves, name_series
+from analysis.figures.theme import style
+from analysis.figures.words import finding
 from analysis.papers.michel2019 import ablation
 from analysis.papers.michel2019.measures import main_metric, published
 from analysis.statistics.answers import labels_of
 from analysis.statistics.layers import head_grid
 from analysis.statistics.training import trained_runs
 from analysis.study.results import Results, seeds_of
-from analysis.texts import load_examples
+from analysis.texts.glue import load_examples
 from analysis.texts.tasks import positive_class
 
 # %%

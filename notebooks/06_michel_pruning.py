@@ -49,17 +49,21 @@ precision: str = "float32"
 import seaborn as sns
 from IPython.display import Markdown
 
-from analysis.encoders import load_encoder, predict, single_heads
-from analysis.figures import curves, finding, forest_plot, name_series, style, theme
+from analysis.encoders.interventions import predict, single_heads
+from analysis.encoders.models import load_encoder
+from analysis.figures import theme
+from analysis.figures.claims import forest_plot
+from analysis.figures.lines import curves, name_series
+from analysis.figures.theme import style
+from analysis.figures.words import finding
 from analysis.papers.michel2019 import course, measures, pruning, speed
 from analysis.statistics.answers import labels_of
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.statistics.effects import AUC
-from analysis.statistics.leads import constants
-from analysis.statistics.training import trained_runs
+from analysis.statistics.training import constants, trained_runs
 from analysis.study.results import Results, seeds_of
-from analysis.texts import load_examples
+from analysis.texts.glue import load_examples
 
 # %%
 style()

@@ -51,19 +51,25 @@ precision: str = "float32"
 # %%
 from IPython.display import Markdown
 
-from analysis.encoders import load_encoder, predict, single_heads, whole_layers
-from analysis.figures import curves, finding, forest_plot, head_grids, style, theme
+from analysis.encoders.interventions import predict, single_heads, whole_layers
+from analysis.encoders.models import load_encoder
+from analysis.figures import theme
+from analysis.figures.claims import forest_plot
+from analysis.figures.grids import head_grids
+from analysis.figures.lines import curves
+from analysis.figures.theme import style
+from analysis.figures.words import finding
 from analysis.papers.kovaleva2019 import panels, training
 from analysis.papers.kovaleva2019.measures import CLAIMS, TABLES, measures, published
-from analysis.scores.sink import sink
+from analysis.scores.control_maps import sink
 from analysis.statistics.answers import labels_of
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.statistics.training import trained_runs
 from analysis.study.results import Results
-from analysis.texts import TASKS, load_examples
 from analysis.texts.examples import clusters
-from analysis.texts.tasks import task_named
+from analysis.texts.glue import load_examples
+from analysis.texts.tasks import TASKS, task_named
 
 style()
 results = Results(profile)

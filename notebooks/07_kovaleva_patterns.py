@@ -49,16 +49,20 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 
-from analysis.encoders import load_encoder
-from analysis.figures import finding, head_grids, style, theme
+from analysis.encoders.models import load_encoder
+from analysis.figures import theme
 from analysis.figures.colours import MISSING
+from analysis.figures.grids import head_grids
+from analysis.figures.theme import style
+from analysis.figures.words import finding
 from analysis.papers.kovaleva2019 import frames as frame_links
 from analysis.papers.kovaleva2019 import labellers, names, panels, reading, tables
 from analysis.papers.kovaleva2019.measures import published
-from analysis.scores import read_attention
+from analysis.scores.extraction import read_attention
 from analysis.statistics.layers import head_grid
 from analysis.study.results import Results
-from analysis.texts import load_examples, parse, parser_name, tags
+from analysis.texts.glue import load_examples
+from analysis.texts.syntax import parse, parser_name, tags
 
 style()
 results = Results(profile)

@@ -50,15 +50,18 @@ device: str = "cpu"
 precision: str = "float32"  # of effective attention; derivatives are always float32
 
 # %%
-from analysis.encoders import load_encoder
+from analysis.encoders.models import load_encoder
 from analysis.papers.pascual2021 import discrepancy, maps, roles
 from analysis.papers.pascual2021.measures import ATTENTION, EFFECTIVE, EFFECTIVE_SUM, GLOBAL, LOCAL
-from analysis.scores import extract
+from analysis.scores.extraction import extract
 from analysis.scores.map_store import MapStore
 from analysis.scores.maps import attribution, local_attribution
-from analysis.statistics import Rule, compose, published_table
+from analysis.statistics.roles import compose
+from analysis.statistics.significance import Rule, published_table
 from analysis.study.results import Results, seeds_of
-from analysis.texts import load_examples, parse, parser_name, sample
+from analysis.texts.examples import sample
+from analysis.texts.glue import load_examples
+from analysis.texts.syntax import parse, parser_name
 
 # %%
 results = Results(profile)

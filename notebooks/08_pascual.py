@@ -62,8 +62,12 @@ from IPython.display import Markdown
 from matplotlib.colors import PowerNorm
 from scipy.special import entr, rel_entr
 
-from analysis.encoders import layout, load_encoder
-from analysis.figures import colours, finding, forest_plot, style, theme
+from analysis.encoders import layout
+from analysis.encoders.models import load_encoder
+from analysis.figures import colours, theme
+from analysis.figures.claims import forest_plot
+from analysis.figures.theme import style
+from analysis.figures.words import finding
 from analysis.papers.pascual2021 import dependencies, discrepancy, drawing, maps, measures
 from analysis.papers.pascual2021.measures import ATTENTION, EFFECTIVE, EFFECTIVE_SUM, GLOBAL, LOCAL
 from analysis.scores import attachment, attribution
@@ -72,7 +76,8 @@ from analysis.scores.extraction import read_attention
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.study.results import STATES, Results
-from analysis.texts import conllu_files, load_examples, read_trees
+from analysis.texts.glue import load_examples
+from analysis.texts.treebank import conllu_files, read_trees
 
 style()
 results = Results(profile)

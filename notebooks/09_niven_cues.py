@@ -34,7 +34,8 @@ seed: int = 0  # of the bundled arguments, of samples and of the bootstrap
 import pandas as pd
 from IPython.display import Markdown
 
-from analysis.figures import finding, style
+from analysis.figures.theme import style
+from analysis.figures.words import finding
 from analysis.papers.niven2019 import accuracy, arguments, cues, drawing, negation
 from analysis.study.results import Results
 

@@ -62,13 +62,15 @@ training_precision: str = "float32"
 # %%
 from IPython.display import Markdown
 
-from analysis.encoders import load_encoder
-from analysis.figures import finding, forest_plot, style
-from analysis.papers.niven2019 import CLAIMS, accuracy, arguments, drawing, heads, networks, runs, training
-from analysis.papers.niven2019.measures import measures
-from analysis.statistics import Rule
+from analysis.encoders.models import load_encoder
+from analysis.figures.claims import forest_plot
+from analysis.figures.theme import style
+from analysis.figures.words import finding
+from analysis.papers.niven2019 import accuracy, arguments, drawing, heads, networks, runs, training
+from analysis.papers.niven2019.measures import CLAIMS, measures
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
+from analysis.statistics.significance import Rule
 from analysis.study.results import Results
 
 style()

@@ -46,18 +46,23 @@ import numpy as np
 import pandas as pd
 from IPython.display import Markdown
 
-from analysis.encoders import interventions, load_encoder
-from analysis.figures import finding, forest_plot, style, theme
+from analysis.encoders import interventions
+from analysis.encoders.models import load_encoder
+from analysis.figures import theme
+from analysis.figures.claims import forest_plot
 from analysis.figures.colours import colour, ink
-from analysis.statistics import ROLES, compose, training
+from analysis.figures.theme import style
+from analysis.figures.words import finding
+from analysis.statistics import training
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.statistics.effects import AUC, REFITTED
-from analysis.statistics.p_values import p_equals, p_formats
+from analysis.statistics.intervals import p_equals, p_formats
+from analysis.statistics.roles import ROLES, compose
 from analysis.study.results import Results
 from analysis.synthesis import agreement, atlas, measures, regression, sets
 from analysis.synthesis.drawing import rank_correlations, set_effects
-from analysis.texts import load_examples
+from analysis.texts.glue import load_examples
 from analysis.texts.tasks import positive_class
 
 style()

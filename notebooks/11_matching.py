@@ -43,12 +43,15 @@ import numpy as np
 import pandas as pd
 from IPython.display import Markdown
 
-from analysis.encoders import load_encoder, random_encoder
-from analysis.figures import dial_panels, finding, forest_plot, head_grids, marks_by_edit, style
-from analysis.figures.edits import lines_beside_grid
-from analysis.scores import read_attention
+from analysis.encoders.models import load_encoder, random_encoder
+from analysis.figures.claims import forest_plot
+from analysis.figures.edits import dial_panels, lines_beside_grid, marks_by_edit
+from analysis.figures.grids import head_grids
+from analysis.figures.theme import style
+from analysis.figures.words import finding
+from analysis.scores.control_maps import sink
+from analysis.scores.extraction import read_attention
 from analysis.scores.sieves import across, same_pieces
-from analysis.scores.sink import sink
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.statistics.layers import head_grid
@@ -56,7 +59,7 @@ from analysis.statistics.training import trained_runs
 from analysis.study.profiles import parameters
 from analysis.study.results import Results
 from analysis.synthesis import matching, matching_measures, matching_runs
-from analysis.texts import load_examples
+from analysis.texts.glue import load_examples
 from analysis.texts.tasks import TASKS, match_class, positive_class
 
 # %%

@@ -31,11 +31,13 @@ alpha: float = 0.05
 relations: list[str] = ["nsubj", "dobj", "amod", "advmod"]
 
 # %%
-from analysis.encoders import load_encoder
-from analysis.explorer import explorer, head_view, illustrative, pack
-from analysis.statistics import ROLES
+from analysis.encoders.models import load_encoder
+from analysis.explorer.packing import illustrative, pack
+from analysis.explorer.view import explorer, head_view
+from analysis.statistics.roles import ROLES
 from analysis.study.results import STATES, Results
-from analysis.texts import load_examples, parse
+from analysis.texts.glue import load_examples
+from analysis.texts.syntax import parse
 from analysis.texts.tasks import toy
 
 results = Results(profile)

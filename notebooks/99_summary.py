@@ -25,12 +25,14 @@ readme: bool = False  # write the verdicts and numbers into README.md and docs/c
 import pandas as pd
 from IPython.display import Markdown
 
-from analysis.figures import finding, head_summary, style
+from analysis.figures.grids import head_summary
+from analysis.figures.theme import style
+from analysis.figures.words import finding
 from analysis.statistics.effects import AUC
 from analysis.statistics.layers import head_grid
 from analysis.study import front_page
 from analysis.study.results import Results
-from analysis.texts import TASKS
+from analysis.texts.tasks import TASKS
 
 style()
 results = Results(profile)

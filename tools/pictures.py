@@ -29,9 +29,9 @@ from analysis.figures.colours import BLUE, GREY, VERMILION  # noqa: E402
 from analysis.figures.pictures import in_palette  # noqa: E402
 from analysis.figures.theme import DOUBLE, style  # noqa: E402
 from analysis.scores.extraction import extract, read_attention, read_sieves  # noqa: E402
+from analysis.statistics.claims import judge  # noqa: E402
 from analysis.statistics.controls import controlled_table  # noqa: E402
 from analysis.statistics.intervals import mean_interval  # noqa: E402
-from analysis.statistics.judge import judge  # noqa: E402
 from analysis.statistics.significance import Rule  # noqa: E402
 from analysis.texts.examples import Example  # noqa: E402
 from analysis.texts.glue import load_examples  # noqa: E402

@@ -3,15 +3,18 @@
 import copy
 import hashlib
 import sys
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
 from transformers import (
     AutoModel,
     AutoModelForMaskedLM,
@@ -22,11 +25,50 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from analysis.encoders.devices import check_device, check_precision
 from analysis.encoders.layout import Pieces
 from analysis.encoders.sources import BUILT_IN, TINY, locate, minilm_folder, read
 from analysis.errors import InputError
 from analysis.texts.tasks import Task, task_named
+
+PRECISIONS = ("float32", "bfloat16")
+TILES = ("amx_tile", "amx_bf16")  # without these instructions bfloat16 is slower than float32 on a processor
+CAPABILITY = (8, 0)  # CUDA devices from Ampere on have units for bfloat16
+
+
+def training_precision(device: str, precision: str = "auto") -> str:
+    """The precision of training: `auto` is bfloat16 if the device computes it faster, else float32.
+
+    bfloat16 is faster on CUDA devices of capability 8 or more and on x86 processors with AMX tiles.
+    """
+    check_precision(precision, ("auto", *PRECISIONS))
+    if precision != "auto":
+        return precision
+    if device.startswith("cuda"):
+        fast = torch.cuda.get_device_capability(device) >= CAPABILITY
+    else:
+        instructions = torch.cpu.get_capabilities() if device == "cpu" else {}
+        fast = all(instructions.get(name, False) for name in TILES)
+    return "bfloat16" if fast else "float32"
+
+
+def current(device: str) -> AbstractContextManager:
+    """A context in which this CUDA device is the current one; an empty context for other devices."""
+    return torch.cuda.device(device) if device.startswith("cuda:") else nullcontext()
+
+
+def check_precision(precision: str, choices: Sequence[str] = PRECISIONS) -> None:
+    """Refuses a precision that is not one of the choices."""
+    if precision not in choices:
+        raise InputError(f"precision is {precision!r}: choose from {', '.join(choices)}")
+
+
+def check_device(device: str) -> None:
+    """Refuses a device that is not available on this machine."""
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"device {device!r} is not available here: use cpu") from error
+
 
 TINY_SIZES = {"num_hidden_layers": 3, "num_attention_heads": 4, "hidden_size": 48, "intermediate_size": 96}
 TINY_SIZES |= {"vocab_size": 30522}  # that of MiniLM's tokenizer
@@ -256,3 +298,22 @@ def build_tiny(auto_class: type, **options: int) -> PreTrainedModel:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return auto_class.from_config(config)
+
+
+Batch = TypeVar("Batch")
+
+
+def fit(
+    batches: Iterable[Batch],
+    loss: Callable[[Batch], Tensor],
+    optimiser: Optimizer,
+    schedule: LRScheduler | None = None,
+) -> None:
+    """One step of the optimiser for each batch; only the optimiser's own weights get gradients."""
+    weights = [weight for group in optimiser.param_groups for weight in group["params"]]
+    for batch in batches:
+        optimiser.zero_grad()
+        loss(batch).backward(inputs=weights)
+        optimiser.step()
+        if schedule:
+            schedule.step()

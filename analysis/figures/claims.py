@@ -12,8 +12,7 @@ from matplotlib.lines import Line2D
 from analysis.figures.colours import BLUE, VERMILION
 from analysis.figures.theme import DOUBLE, as_written, canvas, empty
 from analysis.statistics.claim_pages import cells
-from analysis.statistics.claims import Claim
-from analysis.statistics.judge import INCONCLUSIVE, MIXED, NOT_APPLICABLE, NOT_SUPPORTED, SUPPORTED
+from analysis.statistics.claims import INCONCLUSIVE, MIXED, NOT_APPLICABLE, NOT_SUPPORTED, SUPPORTED, Claim
 
 RELEASED = "BERT-base"
 MARK = {"color": "black", "markersize": 4.5, "linestyle": ""}

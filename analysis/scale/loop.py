@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 from tqdm import tqdm
 
-from analysis.banks import DIMENSIONS
+from analysis.control_scores import DIMENSIONS
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.files import replacing, versions, write_text

@@ -40,6 +40,8 @@ a role are read from a copy of the map with multiplied rows, which comes last in
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -50,7 +52,78 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from analysis.encoders.tap import Attention
-from analysis.scores.forms import Cells, Columns, Form, Ranges
+
+Matrix = Float[np.ndarray, "token token"]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Marked tokens for groups of rows: the sum of the outer products of `rows` and `columns`."""
+
+    rows: Float[np.ndarray, "group token"]
+    columns: Float[np.ndarray, "group token"]
+
+    def matrix(self) -> Matrix:
+        """The full T x T weights."""
+        return (self.rows.T @ self.columns).astype(np.float32)
+
+    @cached_property
+    def units(self) -> int:
+        """The number of tokens whose row has weights."""
+        return int(np.count_nonzero(self.rows[0] if len(self.rows) == 1 else self.rows.any(axis=0)))
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Single cells of the T x T weights by row and column; a cell that is named twice counts twice."""
+
+    rows: Int[np.ndarray, " cell"]
+    columns: Int[np.ndarray, " cell"]
+    weights: Float[np.ndarray, " cell"]
+    length: int
+
+    @classmethod
+    def of(cls, matrix: Float[np.ndarray, "token token"]) -> "Cells":
+        """The weights of a matrix that are not 0."""
+        rows, columns = np.nonzero(matrix)
+        return cls(rows, columns, matrix[rows, columns].astype(np.float32), len(matrix))
+
+    def matrix(self) -> Matrix:
+        """The full T x T weights."""
+        full = np.zeros((self.length, self.length), np.float32)
+        np.add.at(full, (self.rows, self.columns), self.weights)
+        return full
+
+    @cached_property
+    def units(self) -> int:
+        """The number of tokens whose row has weights."""
+        return len(np.unique(self.rows))
+
+
+Form = Columns | Cells
+
+
+class Ranges(NamedTuple):
+    """Pairs of words of one role in many sequences: the sequence of each, its first row, the one after the last, and
+    the same of the columns."""
+
+    sequences: Int[np.ndarray, " rectangle"]
+    ranges: Int[np.ndarray, "rectangle 4"]
+
+    def cells(self) -> tuple[np.ndarray, ...]:
+        """Sequence, row, column and weight of every cell; the weights of each sequence have the sum 1.
+
+        All pairs of a sequence have equal weights, and so have the cells of each pair.
+        """
+        row, row_end, column, column_end = self.ranges.T
+        widths = column_end - column
+        sizes = (row_end - row) * widths
+        pair = np.repeat(np.arange(len(sizes)), sizes)
+        place = np.arange(len(pair)) - (np.cumsum(sizes) - sizes)[pair]
+        down, across = np.divmod(place, widths[pair])
+        weights = 1 / (sizes * np.bincount(self.sequences)[self.sequences])
+        return self.sequences[pair], row[pair] + down, column[pair] + across, weights[pair].astype(np.float32)
+
 
 Scores = Float[Tensor, "batch role head"]
 BAG = 64  # cells that are summed at once: longer sums double the rounding error

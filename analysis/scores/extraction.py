@@ -9,13 +9,12 @@ import xarray as xr
 from jaxtyping import Float
 from torch import Tensor
 
-from analysis.banks import DIMENSIONS
+from analysis.control_scores import DIMENSIONS
 from analysis.encoders.layout import Layout, WordPairs, layouts, same_tokenizers, stream, token_pairs
 from analysis.encoders.models import Encoder, cached_casts
 from analysis.encoders.tap import Attention, read_layers
 from analysis.errors import InputError
-from analysis.scores.contraction import Contraction
-from analysis.scores.forms import Cells, Form
+from analysis.scores.contraction import Cells, Contraction, Form
 from analysis.scores.maps import ENTROPIES, ReadMaps, Source, find_source
 from analysis.scores.sieves import Sieve, by_label, resolve
 from analysis.texts.examples import Example, as_sequences, clusters

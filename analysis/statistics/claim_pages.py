@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-from analysis.statistics.claims import COLUMNS, ORIGINS, Claim
-from analysis.statistics.judge import VERDICTS
+from analysis.statistics.claims import COLUMNS, ORIGINS, VERDICTS, Claim
 
 MARK = "†"
 LEGEND = (

@@ -8,7 +8,7 @@ import xarray as xr
 from scipy import stats
 from statsmodels.stats.weightstats import DescrStatsW
 
-from analysis.banks import same_cells
+from analysis.control_scores import same_cells
 from analysis.statistics.resampling import ByColumn, Clusters, Columns, Groups, bca_interval
 from analysis.statistics.significance import (
     DEFAULT_RULE,

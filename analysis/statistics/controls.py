@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from analysis.banks import UNIFORM_SCORE, same_cells
+from analysis.control_scores import UNIFORM_SCORE, same_cells
 from analysis.roles import ROLES, UNIFORM
 from analysis.statistics.resampling import ByColumn, Clusters, Columns, Groups, lower_bound
 from analysis.statistics.significance import (

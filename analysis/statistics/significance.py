@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from analysis.banks import DIMENSIONS as DIMENSIONS
+from analysis.control_scores import DIMENSIONS as DIMENSIONS
 from analysis.errors import InputError
 from analysis.statistics.resampling import ByColumn, Clusters, Columns, Groups, has_spread, lower_bound, quiet
 

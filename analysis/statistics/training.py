@@ -1,11 +1,14 @@
 """Has a classifier trained successfully? Runs at chance are no evidence: ablation cannot lower their accuracy."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Int
 from scipy import stats
+
+from analysis.errors import InputError
 
 Run = tuple[str, int | None]  # task, fine-tuning seed
 LEVEL = 0.05
@@ -42,3 +45,19 @@ def trained_runs(finetune: pd.DataFrame) -> set[Run]:
         return set()
     rows = finetune[finetune["trained"].astype(bool)]
     return {(str(task), int(seed)) for task, seed in zip(rows["task"], rows["seed"], strict=True)}
+
+
+Labels = Mapping[str, Int[np.ndarray, " sequence"]]  # by task
+
+
+def constants(labels: Labels) -> dict[str, float]:
+    """The accuracy of the most frequent answer, by task. Raises InputError for numbers, the labels of a regression."""
+    for task, classes in labels.items():
+        if not np.issubdtype(classes.dtype, np.integer):
+            raise InputError(f"task {task!r} is a regression and has no accuracy: choose one with classes")
+    return {task: float(np.bincount(classes).max() / len(classes)) for task, classes in labels.items()}
+
+
+def floor(metric: str, labels: Int[np.ndarray, " sequence"]) -> float:
+    """The score of a constant answer: for accuracy the share of the most frequent label, for a correlation 0."""
+    return constants({"": labels})[""] if metric == "accuracy" else 0.0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from analysis.errors import exit_status
 from analysis.files import write_text
-from analysis.statistics.judge import VERDICTS
+from analysis.statistics.claims import VERDICTS
 from analysis.study.folders import Folders
 from analysis.study.front_page import PAPERS, encoder_of, saved_claims
 from analysis.study.profiles import command_line, source

@@ -11,11 +11,11 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from analysis.banks import control_bank, control_sieves
+from analysis.control_scores import control_bank, control_sieves
 from analysis.errors import InputError
 from analysis.figures import pictures
 from analysis.files import replacing, versions, write_text
-from analysis.statistics.p_values import above_zero
+from analysis.statistics.intervals import above_zero
 from analysis.statistics.roles import LABELS
 from analysis.study.folders import STATES, Folders, short
 from analysis.study.provenance import PARSER, data_digest, new_record, records_in, weights_of, write_record

@@ -11,7 +11,7 @@ from io import BytesIO
 import pandas as pd
 
 from analysis.errors import InputError, exit_status
-from analysis.statistics.judge import INCONCLUSIVE, NOT_APPLICABLE
+from analysis.statistics.claims import INCONCLUSIVE, NOT_APPLICABLE
 from analysis.statistics.roles import LABELS
 from analysis.study.folders import Folders
 from analysis.study.profiles import command_line

@@ -1,3 +1,1 @@
 """Do roles predict which heads matter? (this study, across the papers)."""
-
-from analysis.synthesis.measures import CLAIMS

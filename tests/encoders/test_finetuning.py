@@ -8,8 +8,7 @@ import pytest
 import torch
 from transformers import Trainer
 
-from analysis.encoders.checkpoints import training_history
-from analysis.encoders.finetuning import Stops, evaluate, finetune
+from analysis.encoders.finetuning import Stops, evaluate, finetune, training_history
 from analysis.encoders.measures import baselines, measure
 from analysis.encoders.models import load_encoder, load_tokenizer
 from analysis.texts.examples import Example

@@ -9,9 +9,9 @@ from architectures import ARCHITECTURES, HEADS, LAYERS, projections
 from classifiers import EXAMPLES, classifier
 from torch.nn.functional import cross_entropy
 
-from analysis.encoders.importance import importance, normalised
 from analysis.encoders.layout import layouts
 from analysis.encoders.models import Encoder
+from analysis.encoders.pruning import importance, normalised
 from analysis.encoders.tap import tap
 from analysis.texts.examples import Example
 

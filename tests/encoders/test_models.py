@@ -16,9 +16,8 @@ from safetensors.torch import load_file, save_file
 from studies import error_of
 
 from analysis.encoders import sources
-from analysis.encoders.devices import training_precision
 from analysis.encoders.layout import layouts
-from analysis.encoders.models import load_classifier, load_encoder, random_encoder
+from analysis.encoders.models import load_classifier, load_encoder, random_encoder, training_precision
 from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
 from analysis.files import ROOT

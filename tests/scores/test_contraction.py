@@ -3,8 +3,7 @@ import pytest
 import torch
 from oracles import entropy, random_maps
 
-from analysis.scores.contraction import BAG, Contraction
-from analysis.scores.forms import Cells, Columns, Form
+from analysis.scores.contraction import BAG, Cells, Columns, Contraction, Form
 
 LENGTHS, HEADS = (7, 4, 1), 3
 

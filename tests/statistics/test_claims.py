@@ -11,12 +11,12 @@ from analysis.statistics.claims import (
     claim_row,
     claim_table,
     frame,
+    judge,
     not_applicable,
     read_claims,
     with_control,
 )
 from analysis.statistics.intervals import draws_interval
-from analysis.statistics.judge import judge
 
 HALF = norm.ppf(0.975)
 

@@ -7,7 +7,7 @@ import xarray as xr
 from headtables import score_array
 from oracles import skew_corrected_p
 
-from analysis.banks import control_bank, control_sieves
+from analysis.control_scores import control_bank, control_sieves
 from analysis.statistics.controls import controlled_table, share_of_control
 from analysis.statistics.roles import ROLES, compose
 from analysis.statistics.significance import TESTED, Rule, adjust, role_table

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from analysis.statistics.claims import judge
 from analysis.statistics.intervals import crossed_interval, draws_interval
-from analysis.statistics.judge import judge
 from analysis.statistics.resampling import resampled
 
 SEQUENCES, STUDIES = 60, 300

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.statistics.p_values import above_zero, p_equals, p_formats, p_text
+from analysis.statistics.intervals import above_zero, p_equals, p_formats, p_text
 from analysis.statistics.significance import t_test
 
 

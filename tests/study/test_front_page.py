@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from analysis.papers.pande2021 import CLAIMS
+from analysis.papers.pande2021.measures import CLAIMS
 from analysis.statistics.claims import claim_table, frame
 from analysis.study.front_page import claims_document, claims_section
 

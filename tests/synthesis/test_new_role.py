@@ -5,19 +5,22 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from analysis.banks import control_sieves
+from analysis.control_scores import control_sieves
 from analysis.encoders.models import load_encoder
 from analysis.errors import InputError
 from analysis.explorer.view import about
 from analysis.figures import colours, theme
 from analysis.files import ROOT
 from analysis.roles import ROLES, Role
-from analysis.scores.controls import extract_controls, scored_with_controls
+from analysis.scores.control_maps import extract_controls, scored_with_controls
 from analysis.scores.sieves import SIEVES, rows, sieve
-from analysis.statistics import Rule, compose, controlled_table
+from analysis.statistics.controls import controlled_table
+from analysis.statistics.roles import compose
+from analysis.statistics.significance import Rule
 from analysis.study import results
 from analysis.synthesis import atlas, regression, sets
-from analysis.texts import load_examples, parse
+from analysis.texts.glue import load_examples
+from analysis.texts.syntax import parse
 
 NEW = "backwards"
 

@@ -17,9 +17,8 @@ from torch.nn.functional import cross_entropy, linear
 from torch.nn.utils.rnn import pad_sequence
 from tqdm import tqdm
 
-from analysis.encoders.fitting import fit
 from analysis.encoders.layout import Layout, batches, layouts
-from analysis.encoders.models import Encoder, load_encoder, load_language_model
+from analysis.encoders.models import Encoder, fit, load_encoder, load_language_model
 from analysis.encoders.tap import tap
 from analysis.errors import InputError
 from analysis.scores.extraction import Scored, stack

@@ -15,10 +15,9 @@ from analysis.statistics.changes import BASELINE, by_head, change_table, compare
 from analysis.statistics.correlations import pearson, spearman
 from analysis.statistics.effects import AUC, auc_parts, effect_table, match_logit
 from analysis.statistics.intervals import draws_interval
-from analysis.statistics.leads import Labels, floor
 from analysis.statistics.resampling import resampled
 from analysis.statistics.significance import quiet
-from analysis.statistics.training import Run
+from analysis.statistics.training import Labels, Run, floor
 from analysis.texts.examples import Example
 from analysis.texts.glue import load_examples
 from analysis.texts.tasks import positive_class, task_named

@@ -11,11 +11,10 @@ import transformers
 import xarray as xr
 
 from analysis.cache import cached
-from analysis.encoders.checkpoints import recipe_of
-from analysis.encoders.finetuning import Stops, finetune
-from analysis.encoders.importance import importance
+from analysis.encoders.finetuning import Stops, finetune, recipe_of
 from analysis.encoders.interventions import predict
 from analysis.encoders.models import Encoder, load_encoder, load_tokenizer
+from analysis.encoders.pruning import importance
 from analysis.errors import InputError
 from analysis.papers.michel2019.measures import IMPORTANCE
 from analysis.papers.michel2019.pruning import by_importance, pruned_steps

@@ -10,17 +10,16 @@ from jaxtyping import Float, Int
 from tqdm import tqdm
 
 from analysis.cache import cached
-from analysis.encoders.importance import importance, normalised
 from analysis.encoders.interventions import Head, Intervention, cumulative
 from analysis.encoders.models import Encoder
+from analysis.encoders.pruning import importance, normalised
 from analysis.papers.michel2019.ablation import DRAWS, harmless, ranked_heads
 from analysis.papers.michel2019.measures import IMPORTANCE, RANDOM, main_metric
 from analysis.statistics.answers import metrics_of
 from analysis.statistics.changes import BASELINE, change_table, compared
 from analysis.statistics.intervals import draws_interval
-from analysis.statistics.leads import Labels, floor
 from analysis.statistics.resampling import resampled
-from analysis.statistics.training import Run, trained_successfully
+from analysis.statistics.training import Labels, Run, floor, trained_successfully
 from analysis.texts.examples import Example
 from analysis.texts.tasks import task_named
 

@@ -16,8 +16,8 @@ from analysis.papers.niven2019.accuracy import ALL, CUE_HEADS, SIGNS
 from analysis.papers.niven2019.arguments import Argument, as_examples
 from analysis.papers.niven2019.cues import NOT, follows_cue
 from analysis.papers.niven2019.runs import Run
+from analysis.scores.contraction import Columns
 from analysis.scores.extraction import extract_states
-from analysis.scores.forms import Columns
 from analysis.scores.sieves import columns, sieve
 from analysis.statistics.changes import change_table
 from analysis.statistics.comparison import compare

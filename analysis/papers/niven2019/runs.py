@@ -17,8 +17,7 @@ from analysis.errors import InputError
 from analysis.papers.niven2019.accuracy import RUN
 from analysis.papers.niven2019.arguments import DOUBLED, ENCODER, ORIGINAL, SETUPS, Argument
 from analysis.papers.niven2019.negation import ADVERSARIAL, adversarial
-from analysis.statistics.leads import floor
-from analysis.statistics.training import trained_successfully
+from analysis.statistics.training import floor, trained_successfully
 
 # Set-ups that see the claim: only these can tell the halves of the adversarial set apart.
 PROBED = ("full", "CW")

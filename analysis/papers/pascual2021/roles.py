@@ -10,8 +10,8 @@ from jaxtyping import Bool, Float, Int
 
 from analysis.papers.pascual2021.measures import ABSENT, ATTENTION, GLOBAL, LOST, PARTLY, PERSISTS
 from analysis.scores.map_store import MapStore
+from analysis.statistics.claims import NOT_APPLICABLE
 from analysis.statistics.intervals import percentile_interval
-from analysis.statistics.judge import NOT_APPLICABLE
 from analysis.statistics.resampling import Clusters, bca_interval, counted
 from analysis.statistics.significance import DEFAULT_RULE, Rule, published_labels, quiet, resampled_test
 

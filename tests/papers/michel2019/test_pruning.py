@@ -7,8 +7,8 @@ import xarray as xr
 from classifiers import EXAMPLES, classifier
 from removals import logits, wrong
 
-from analysis.encoders.importance import importance
 from analysis.encoders.interventions import predict
+from analysis.encoders.pruning import importance
 from analysis.papers.michel2019 import pruning
 from analysis.papers.michel2019.measures import published
 

@@ -4,11 +4,10 @@ import pytest
 import xarray as xr
 from removals import logits
 
-from analysis.papers.niven2019 import CLAIMS
 from analysis.papers.niven2019.accuracy import accuracy_table, difference_table, reliance_table, summary_table
 from analysis.papers.niven2019.arguments import load_arguments
 from analysis.papers.niven2019.cues import cue_table, follows_cue
-from analysis.papers.niven2019.measures import gap_by_cue, measures
+from analysis.papers.niven2019.measures import CLAIMS, gap_by_cue, measures
 from analysis.papers.niven2019.negation import adversarial
 from analysis.statistics.claims import claim_table
 

@@ -11,8 +11,8 @@ from analysis.papers.pascual2021.measures import JSD, MIXING, SHARE, VALUES, WHO
 from analysis.scores.extraction import extract
 from analysis.scores.map_store import MapStore
 from analysis.scores.maps import attribution, local_attribution
-from analysis.texts import parse
 from analysis.texts.glue import load_examples
+from analysis.texts.syntax import parse
 
 LAYERS, HEADS = 3, 2
 

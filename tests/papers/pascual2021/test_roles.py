@@ -13,7 +13,7 @@ from analysis.papers.pascual2021.roles import (
     sink_table,
     survival_table,
 )
-from analysis.statistics.judge import NOT_APPLICABLE
+from analysis.statistics.claims import NOT_APPLICABLE
 from analysis.statistics.significance import Rule, published_table
 
 LAYERS, HEADS, SEQUENCES = 3, 4, 30

@@ -1,17 +1,18 @@
-"""Scores of an encoder on the control maps of each role."""
+"""Scores of an encoder on the control maps of each role, and the special token that is its sink."""
 
 from collections.abc import Hashable, Mapping, Sequence
 
 import xarray as xr
 
-from analysis.banks import control_bank, control_sieves
+from analysis.control_scores import control_bank, control_sieves
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.roles import ROLES
 from analysis.scores import maps as sources
-from analysis.scores.extraction import extract_states
+from analysis.scores.extraction import extract, extract_states
 from analysis.scores.maps import Source
 from analysis.texts.examples import Example
+from analysis.texts.passages import load_passages
 from analysis.texts.syntax import Relations
 
 
@@ -54,3 +55,18 @@ def scored_with_controls(
     sieves = bank["role"].values.tolist()
     controls = extract_controls({"": encoder}, examples, relations, sieves, maps, max_tokens)
     return bank, control_bank(bank, {source: states[""] for source, states in controls.items()})
+
+
+SPECIAL = {"cls": "[CLS]", "sep": "[SEP]"}
+
+
+def sink(encoder: Encoder, passages: int = 20, max_tokens: int = 128) -> str:
+    """The special token, cls or sep, that gets more attention: mean over layers, heads and tokens of bundled passages.
+
+    `encoder` is the one before fine-tuning. In BERT-base it is sep (Clark 2019, section 3.2).
+    """
+    examples = load_passages("bundled", passages, 0, encoder.tokenizer, max_tokens)
+    scores = extract(encoder, examples, roles=[*SPECIAL], max_tokens=max_tokens).mean(["layer", "head"])
+    # A score is T / (marked tokens of a row) times the attention on them, so the sum over rows is score times marked.
+    attention = {"cls": scores.sel(role="cls"), "sep": scores.sel(role="sep") * scores["separators"]}
+    return max(SPECIAL, key=lambda token: float(attention[token].sum()))
