@@ -109,6 +109,7 @@ class Claim:
     threshold_from: str = "this study"
     unit: str = ""  # what the units are, in the singular: task, relation, layer; "" for a single one
     every: bool = False  # the claim is about each unit, not about their mean
+    interval: str = ""  # what its interval covers: sequences, passages, runs, tasks
     control: str = ""  # the name of the control
     published: str = ""  # as printed
     figure: str = ""  # its name, which may hold {task}
