@@ -11,17 +11,12 @@ from analysis.files import ROOT
 from analysis.study.front_page import (
     TEMPLATE,
     WHOLE,
-    claims_document,
     filled,
-    front_page,
-    places,
     save_front_page,
-    saved_claims,
 )
 from analysis.study.results import Results
 from analysis.study.runs import VARIABLE, Run
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 TEXT = (ROOT / TEMPLATE).read_text(encoding="utf-8")  # README with places for numbers
 
 
@@ -50,15 +45,6 @@ def test_files_that_the_architecture_names_exist() -> None:
     for name in modules:
         pattern = name.replace("<paper>", "*")
         assert [*(ROOT / "analysis").glob(pattern), *ROOT.glob(pattern)], name
-
-
-def test_pages_are_filled_from_the_committed_results(monkeypatch) -> None:
-    monkeypatch.delenv("RESULTS_DIR", raising=False)
-    results = Results("glue-minilm")
-    tables = saved_claims(results)
-    assert front_page(places(results), tables) == README
-    page = claims_document(tables, "glue-minilm", "../results/glue-minilm/figures")
-    assert (ROOT / "docs" / "claims.md").read_text(encoding="utf-8") == page
 
 
 def test_findings_hold_numbers_only_through_places() -> None:
