@@ -19,9 +19,8 @@ from studies import values_of
 from analysis.files import ROOT, git
 from analysis.study import index
 from analysis.study.front_page import TEMPLATE, claims_document, front_page, places, saved_claims
-from analysis.study.profiles import parameters
+from analysis.study.profiles import parameters, parse_name
 from analysis.study.results import Results
-from analysis.study.runs import parse_name
 
 PAGES = ("README.md", "docs/claims.md")
 # What words and layout come from: a page made before one of these changed waits for the next run.

@@ -3,7 +3,7 @@
 import json
 
 from analysis.study import index
-from analysis.study.folders import Folders
+from analysis.study.runs import Folders
 
 
 def test_notebooks_stand_in_the_order_of_the_runs_with_their_figures(tmp_path, monkeypatch):

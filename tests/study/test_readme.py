@@ -66,7 +66,7 @@ def test_a_place_without_a_value_is_one_line() -> None:
 def test_only_a_run_of_all_papers_writes_the_front_page(tmp_path, monkeypatch, capsys, whole: bool) -> None:
     monkeypatch.delenv("RESULTS_DIR", raising=False)
     monkeypatch.setenv(WHOLE, "yes" if whole else "")
-    announced = Run("99_summary", {"profile": "glue-minilm"}, stage=str(tmp_path))
+    announced = Run("99_summary", {"profile": "glue-minilm"}, running=True)
     monkeypatch.setenv(VARIABLE, json.dumps(announced._asdict()))
     monkeypatch.setattr("analysis.study.front_page.ROOT", tmp_path)
     (tmp_path / "docs").mkdir()

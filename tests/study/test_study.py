@@ -21,11 +21,11 @@ from studies import Tree, runs_of, saved, started, values_of
 
 from analysis.encoders.models import load_encoder
 from analysis.files import ROOT
-from analysis.study.folders import STATES
 from analysis.study.front_page import PAPERS, front_page, places, saved_claims
 from analysis.study.profiles import notebook_names, parameters
 from analysis.study.provenance import records_in
 from analysis.study.results import Results
+from analysis.study.runs import STATES
 from analysis.texts.tasks import original
 
 PROFILE = os.environ.get("STUDY_PROFILE", "paper")
@@ -105,7 +105,7 @@ def test_files_of_a_run(study: Ran):
         ("notebooks", {f"{name}.ipynb" for name in NOTEBOOKS}),
         ("provenance", {f"{name}.json" for name in NOTEBOOKS}),
         ("cache/done", {*NOTEBOOKS, "index"}),
-        ("cache/failed", set()),
+        ("cache/running", set()),
         ("cache/checkpoints", {f"{task}-{seed}" for task in CHECKPOINTS for seed in SEEDS}),
     ):
         assert {path.name for path in (study.folder / folder).iterdir()} == names, folder
