@@ -76,7 +76,7 @@ ifneq ($(filter-out $(DEVELOPMENT),$(MAKECMDGOALS)),)
 include $(TASKS)
 endif
 
-# finished/ has a folder for each run that was killed while its results were moved to their places.
+# 
 $(TASKS): $(ENVIRONMENT) profiles/$(PROFILE).yaml analysis/study/profiles.py $(wildcard notebooks/*.py $(CACHE)/finished/*)
 	@$(PYTHON) -m analysis.study.profiles --profile $(PROFILE)
 
