@@ -66,9 +66,9 @@ class Material:
         """All examples of a corpus of one file."""
         return [*open_corpus(self.file(name, content), columns or ("text",)).examples()]
 
-    def passages(self, source: str | Path, **options: str) -> Any:
+    def passages(self, source: str | Path) -> Any:
         """Two passages of running text."""
-        return load_passages(source, 2, 0, self.encoder.tokenizer, **options)
+        return load_passages(source, 2, 0, self.encoder.tokenizer)
 
     def extracted(self, *arguments: str, output: str = "out") -> None:
         """Raises the error line of the command for corpora, given a small text and these options."""
@@ -130,10 +130,8 @@ TEXTS = [
     ("holds no .conllu file", lambda m: conllu_files([str(m.folder)], m.folder, 2, "dev", 0)),
     ("'sst-2' has 1 text", lambda m: match_class("sst-2")),
     ("'sts-b' has 2 text(s) and 0 classes", lambda m: match_class("sts-b")),
-    ("match is 'yes': choose from entailment", lambda m: match_class({"task": "qnli", "match": "yes"})),
-    ("unknown key 'label'", lambda m: match_class({"task": "qnli", "label": "1"})),
-    ("task '' is unknown", lambda m: match_class({"match": "1"})),
-    ("unit is 'word'", lambda m: m.passages("bundled", unit="word")),
+    ("the class 'yes' is unknown: choose from entailment", lambda m: match_class("qnli/yes")),
+    ("task '' is unknown", lambda m: match_class("/1")),
     ("no such file", lambda m: m.passages(m.folder / "a.raw")),
     ("holds no two paragraphs in a row", lambda m: m.passages(m.file("a.raw", " = Title = \n\n One . \n"))),
     ("a.txt", lambda m: open_corpus(m.folder / "a.txt")),
