@@ -21,15 +21,13 @@
 # %% tags=["parameters"]
 profile: str = "offline"
 encoder: str = "minilm"
-passage_source: str = "bundled"  # or hub (Wikipedia), a CoNLL-U file with documents, a file of WikiText
-unit: str = "paragraph"  # what passages are made of; sentence: as in the authors' code
+passage_source: str = "bundled"  # or a CoNLL-U file with documents, a file of WikiText
 passages: int = 150
 segment_ids: str = "zeros"  # of both paragraphs, as in the authors' code; pair: 0 and 1, as in pre-training
 max_tokens: int = 128
 majority: float = 0.5  # the share of its attention above which a head specialises
 gradient_passages: int = 40
 mask_probability: float = 0.15  # of the masked tokens; 0 masks nothing and takes the loss at every token
-head_epochs: int = 5  # of training a masked-language head, for an encoder that has none
 distance_passages: int = 60
 seed: int = 0  # of passages, masks, scaling and permutations
 device: str = "cpu"
@@ -38,8 +36,9 @@ precision: str = "float32"
 # %%
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from analysis.encoders.models import load_encoder, random_encoder
+from analysis.encoders.models import load_encoder, load_language_model, random_encoder
 from analysis.figures import diagrams, theme
 from analysis.figures.colours import BLUE, GREEN, VERMILION
 from analysis.figures.theme import style
@@ -54,7 +53,7 @@ style()
 results = Results(profile)
 model = load_encoder(encoder, device, precision)
 results.record_weights(encoder, model.digest)
-examples = load_passages(passage_source, passages, seed, model.tokenizer, max_tokens, unit)
+examples = load_passages(passage_source, passages, seed, model.tokenizer, max_tokens)
 
 # %% [markdown]
 # ## How attention to a token is measured
@@ -141,7 +140,7 @@ stretch = (model.layers - 1) / bert_base["layer"].max()  # 12 layers drawn over 
 
 def draw_by_layer(axes: Axes, name: str) -> None:
     """Dots: heads. Line: mean of a layer. Dashed: published means of BERT-base."""
-    label = published.LABELS.get(name, name)
+    label = published.COLUMN_NAMES.get(name, name)
     colour, mark = looks.get(name, (BLUE, "o"))
     axes.scatter(table["layer"], table[name], s=6, alpha=0.4, linewidth=0, color=colour)
     axes.plot(table.groupby("layer")[name].mean(), color=colour, marker=mark, markersize=3.5, label=label)
@@ -204,58 +203,64 @@ finding(
 #
 # $$ \frac{1}{|S|} \sum_{(i,j) \in S} \left| \frac{\partial L}{\partial \alpha_{ij}} \right|, $$
 #
-# averaged over passages. Special tokens are never masked. An encoder without a masked-language head gets one, trained on these
-# passages with a frozen encoder.
+# averaged over passages. Special tokens are never masked. The loss needs a masked language model: for an encoder whose checkpoint
+# has none, such as MiniLM, this section is not applicable.
+
 
 # %%
-language_model = gradients.language_model(
-    encoder, examples, head_epochs, max_tokens, segment_ids, seed, device
-)
-importance = gradients.gradient_importance(
-    language_model,
-    examples[:gradient_passages],
-    mask_probability,
-    max_tokens=max_tokens,
-    segment_ids=segment_ids,
-    seed=seed,
-)
+def gradient_figure(by_head: pd.DataFrame) -> Figure:
+    """Dots: heads. Line: mean of a layer. A colour for each kind of attended token."""
+    axes = theme.canvas(theme.DOUBLE * 0.75, 2.5)
+    for name, mark in zip(gradients.GROUPS, "os^D", strict=True):
+        rows, (colour, _) = by_head[by_head["group"] == name], looks.get(name, ("0.4", "D"))
+        label = published.COLUMN_NAMES.get(name, "other tokens")
+        axes.scatter(rows["layer"], rows["importance"], s=6, alpha=0.4, linewidth=0, color=colour)
+        axes.plot(
+            rows.groupby("layer")["importance"].mean(), color=colour, marker=mark, markersize=3.5, label=label
+        )
+    axes.set(xlabel=theme.LAYER, xticks=range(model.layers), yscale="log")
+    axes.set_ylabel("mean |∂loss / ∂attention| (nats)")
+    axes.figure.legend(ncols=4, loc="outside lower center", title="attention to")
+    return axes.figure
+
 
 # %%
-by_head = importance.mean("sequence").transpose("layer", "head", "group").to_series().reset_index()
-by_layer = by_head.groupby(["layer", "group"], sort=False)["importance"].mean().reset_index()
-results.save_table(by_layer, "clark_gradients")
-results.save_table(by_head, "clark_gradients_heads")
-blocks = surface.passage_blocks(importance["sequence"].values.tolist())
-results.save_table(gradients.block_means(importance, blocks), "clark_gradient_blocks")
-
-# %%
-axes = theme.canvas(theme.DOUBLE * 0.75, 2.5)
-for name, mark in zip(gradients.GROUPS, "os^D", strict=True):
-    rows, (colour, _) = by_head[by_head["group"] == name], looks.get(name, ("0.4", "D"))
-    means = rows.groupby("layer")["importance"].mean()
-    axes.scatter(rows["layer"], rows["importance"], s=6, alpha=0.4, linewidth=0, color=colour)
-    axes.plot(
-        means, color=colour, marker=mark, markersize=3.5, label=published.LABELS.get(name, "other tokens")
+language_model = load_language_model(encoder, device)
+if language_model:
+    options = {"max_tokens": max_tokens, "segment_ids": segment_ids, "seed": seed}
+    importance = gradients.gradient_importance(
+        language_model, examples[:gradient_passages], mask_probability, **options
     )
-axes.set(xlabel=theme.LAYER, xticks=range(model.layers), yscale="log")
-axes.set_ylabel("mean |∂loss / ∂attention| (nats)")
-axes.figure.legend(ncols=4, loc="outside lower center", title="attention to")
-results.save_figure(axes.figure, "clark-F3-gradients")
+    by_head, by_layer, by_block = gradients.gradient_tables(importance)
+    results.save_table(by_layer, "clark_gradients")
+    results.save_table(by_head, "clark_gradients_heads")
+    results.save_table(by_block, "clark_gradient_blocks")
 
 # %%
-gradient = by_layer.pivot(index="layer", columns="group", values="importance")
-ratio = gradient.div(gradient["other"], axis=0).mean()
-finding(
-    f"The gradient on [CLS] is {ratio['cls']:.2f} times that on other tokens, the gradient on [SEP] {ratio['sep']:.2f} times (means of "
-    f"layers). The masked-language head is right about {importance.accuracy.mean().item():.0%} of the tokens that it has to predict."
-)
+if language_model:
+    figure = gradient_figure(by_head)
+else:
+    figure = theme.empty(f"not applicable: {model.name} is no masked language model")
+results.save_figure(figure, "clark-F3-gradients")
+
+# %%
+if language_model:
+    gradient = by_layer.pivot(index="layer", columns="group", values="importance")
+    ratio = gradient.div(gradient["other"], axis=0).mean()
+    text = (
+        f"The gradient on [CLS] is {ratio['cls']:.2f} times that on other tokens, the gradient on [SEP] {ratio['sep']:.2f} times (means of "
+        f"layers). The language model is right about {importance.accuracy.mean().item():.0%} of the tokens that it has to predict."
+    )
+else:
+    text = f"Not applicable: {model.name} is no masked language model, so that it has no such loss."
+finding(text)
 
 # %% [markdown]
 # In BERT-base the gradients on `[SEP]` become very small from layer 4 on, where attention to `[SEP]` rises. An encoder that rests
 # on `[CLS]` should show the same for `[CLS]`.
 #
 # A gradient is a slope, not an ablation, and its size depends on the loss. Layers of one model can be compared, different models
-# cannot. A head that was trained briefly predicts badly, and what it says about the encoder is a hint.
+# cannot.
 #
 # ## How broad is attention? (F4)
 #
@@ -325,8 +330,7 @@ finding(
 # %% [markdown]
 # **Try it.** Set `majority = 0.25`: more heads specialise, the published counts stay. Set `max_tokens = 40`: no head gives its most
 # attended token at most 10 % any more, and none is *broad* in the table `clark_clusters`. Why? The largest possible entropy, ln 40 = 3.7
-# nats, is below the published threshold of 3.8. Set `mask_probability = 0`: the tokens to predict are visible, and the accuracy of the
-# masked-language head rises (from 11 to 34 % in the committed run of glue-minilm).
+# nats, is below the published threshold of 3.8.
 #
 # **How far to trust it.** One passage is an illustration (F1). The shares are means over many passages of one kind of text, and their
 # differences between layers are large. BERT-base and Wikipedia are another model and another text: the sink can be another token, and

@@ -35,32 +35,25 @@ conllu_documents: list[str] = []  # the same, with coreference chains (Entity of
 documents_n: int = 60  # bundled documents of each split
 rows: str = "mean"  # attention from a word is the mean over its pieces; the authors' code takes the "first"
 arcs_minimum: int = 100  # of a relation
-candidates: list[str] = [
-    "all_words",
-    "preceding_mention_heads",
-]  # words among which a head finds an antecedent, one reading after the other
 document_limit: int = 128  # word pieces of a document that are read, with special tokens
 probe_seeds: list[int] = [0, 1, 2]
 probe_step: int = 1  # sentences of an update
-# "original" too: the authors' code pairs a candidate with the next word's vector
-root_alignment: list[str] = ["fixed"]
 glove: str | None = None  # a file of GloVe vectors as text
 
 # %%
 import numpy as np
-import pandas as pd
 import seaborn as sns
 from IPython.display import Markdown
 from matplotlib.patheffects import withStroke
 
-from analysis.encoders.models import load_encoder, random_encoder
+from analysis.encoders.models import load_encoder, load_language_model, random_encoder
 from analysis.figures import diagrams, theme
 from analysis.figures.claims import forest_plot
 from analysis.figures.colours import BLUE, SKY, VERMILION
 from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.papers.clark2019 import attachment, coreference, illustrations, probes, published
-from analysis.papers.clark2019.measures import CLAIMS, TABLES, measures
+from analysis.papers.clark2019.measures import CLAIMS, OPTIONAL, TABLES, measures
 from analysis.scores.attachment import attach
 from analysis.scores.control_maps import sink
 from analysis.statistics.claim_pages import claims_markdown
@@ -190,23 +183,25 @@ left_out = documents.left_out | texts.left_out
 print(f"{len(texts.documents)} texts of {len(documents.documents)} documents; left out: {left_out}")
 
 # %%
-tables = {}
-for reading in candidates:
-    by_head = coreference.hits_by_head(model, texts, reading, rows)  # anaphor, layer, head
-    tables[reading] = coreference.antecedent_table(texts, by_head, alpha, resamples, seed)
-readings = pd.concat(tables, names=["candidates"]).reset_index("candidates")
-results.save_table(readings, "clark_coreference_readings")
-systems = coreference.held_out_systems(tables)
-results.save_table(systems[coreference.SYSTEM_COLUMNS], "clark_coreference")
+by_reading = {
+    reading: coreference.hits_by_head(model, texts, reading, rows) for reading in coreference.CANDIDATES
+}
+antecedents, gains = coreference.coreference_tables(texts, by_reading, alpha, resamples, seed)
+results.save_table(antecedents, "clark_coreference")
+results.save_table(gains, "clark_coreference_readings")
+among_words, among_mentions = map(coreference.best_head_among, by_reading)
+systems = antecedents[antecedents["system"].isin([*coreference.SYSTEMS, among_mentions])].reset_index(
+    drop=True
+)
 
 # %%
 kinds = ["all", *chains.KINDS]
-ends = [[end, *(f"{end}_{kind}" for kind in chains.KINDS)] for end in ("low", "high")]
 axes = theme.canvas(theme.DOUBLE, 3)
 for number, (name, mark) in enumerate(zip(systems["system"], "v^sDPoX*", strict=False)):
     place = np.arange(len(kinds)) + 0.11 * (number - (len(systems) - 1) / 2)
-    low, high = (systems.loc[number, columns].astype(float) for columns in ends)
-    axes.vlines(place, low, high, color=f"C{number}")
+    axes.vlines(
+        place, *np.transpose([systems.loc[number, ends] for ends in coreference.BOUNDS]), color=f"C{number}"
+    )
     axes.plot(place, systems.loc[number, kinds], mark, color=f"C{number}", label=name)
 axes.set_xticks(range(len(kinds)), kinds)
 axes.set(xlabel=f"kind of mention ({systems['n'].max()} anaphors)", ylim=(0, 1))
@@ -226,7 +221,7 @@ finding(
 # The same in percent. The last columns are BERT-base on CoNLL-2012, whose head was chosen on the documents that it is scored on:
 
 # %%
-published.beside_coreference(systems).style.format(precision=1, na_rep="–").hide()
+published.beside_coreference(antecedents).style.format(precision=1, na_rep="–").hide()
 
 # %% [markdown]
 # Rules and heads are scored on the same documents; intervals resample documents. A head that chooses among heads of mentions is given the
@@ -248,14 +243,16 @@ published.beside_coreference(systems).style.format(precision=1, na_rep="–").hi
 single = relations[~relations["relation"].str.contains(r"all|\+")]  # without sums of relations
 largest_gains = single.sort_values("gain", ascending=False, kind="stable").head(4)
 sketches = illustrations.head_examples(model, attention_arcs, scored_arcs, largest_gains, rows=rows)
-sketches += illustrations.coreference_examples(model, texts, systems, rows=rows)
+head = antecedents.set_index("system").loc[among_words]
+sketches += illustrations.coreference_examples(model, texts, head["layer"], head["head"], rows)
 
 # %%
 longest = max(len(sketch.forms) for sketch in sketches)
 figure, grid = theme.rows_of_axes(len(sketches), 3, 0.155 * longest + 0.6, 0.3)
 for axes, sketch in zip(grid, sketches, strict=True):
     start, end = sketch.arc
-    diagrams.attention_lines(axes, sketch.attention, sketch.forms, {start}, longest)
+    marked = {"highlighted": {start}} if sketch.compared == "attended" else {"attended": {end}}
+    diagrams.attention_lines(axes, sketch.attention, sketch.forms, **marked, room=longest)
     axes.plot([0, 1], [start, end], ":", color="black", linewidth=0.8, zorder=3)
     axes.set_title(sketch.title)
 figure.supxlabel("left: attending word; right: attended word; dotted: gold arc; [CLS] and [SEP] masked")
@@ -280,7 +277,9 @@ finding(
 
 # %%
 clusters = results.load_table("clark_clusters")
-rings = clusters.merge(illustrations.linguistic_heads(relations, readings, alpha), on=["layer", "head"])
+rings = clusters.merge(
+    illustrations.linguistic_heads(relations, antecedents.dropna(subset="layer"), alpha), on=["layer", "head"]
+)
 rings[["layer", "head", "behaviour", "finds"]].style.hide()
 
 # %%
@@ -327,7 +326,7 @@ finding(
 training = read_trees(conllu_files(conllu_train, split="train", **bundled)).words
 random_layers = random_encoder(encoder, seed, device, precision, keep_embeddings=True)
 probe_scores, vectors, digest = probes.probe_table(
-    [model, random_layers], training, trees.words, probe_seeds, root_alignment, glove, max_tokens, probe_step
+    [model, random_layers], training, trees.words, probe_seeds, glove, max_tokens, probe_step
 )
 results.record_weights("probes", digest)
 results.save_table(probe_scores, "clark_probes")
@@ -390,7 +389,8 @@ finding(
 # of passages, those of accuracies are over sentences or documents, those of probes over seeds.
 
 # %%
-frames = measures({name: results.load_table(f"clark_{name}") for name in TABLES}, sink(load_encoder(encoder)))
+names = [*TABLES, OPTIONAL] if load_language_model(encoder) else TABLES
+frames = measures({name: results.load_table(f"clark_{name}") for name in names}, sink(load_encoder(encoder)))
 claims = claim_table(CLAIMS, frames)
 results.save_table(claims, "claims-clark2019")
 results.save_figure(forest_plot(claims, CLAIMS), "clark-claims")
