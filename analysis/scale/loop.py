@@ -21,7 +21,8 @@ from analysis.scores.sieves import resolve
 from analysis.statistics.moments import merge, moments, moments_table
 from analysis.statistics.roles import PUBLISHED_ROLES
 from analysis.texts.corpora import Corpus, chunks
-from analysis.texts.syntax import UNIVERSAL, parse
+from analysis.texts.examples import UNIVERSAL
+from analysis.texts.syntax import parse
 
 BANK = "bank"
 CHUNK = 256  # sequences that are in memory together

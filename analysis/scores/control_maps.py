@@ -12,8 +12,7 @@ from analysis.scores import maps as sources
 from analysis.scores.extraction import extract, extract_states
 from analysis.scores.maps import Source
 from analysis.texts.bundled import bundled_paragraphs
-from analysis.texts.examples import Example
-from analysis.texts.syntax import Relations
+from analysis.texts.examples import Example, Relations
 
 
 def extract_controls(
