@@ -218,10 +218,10 @@ def coreference_tables(
         places |= {name: place, name + SAME_DATA: place}
         for rule in SYSTEMS:
             difference = hits[name].to_numpy(float) - by_rule[rule].to_numpy(float)
-            gains.append((reading, rule, *mean_interval(difference, documents.to_numpy())))
+            gains.append((reading, rule, *place, *mean_interval(difference, documents.to_numpy())))
     best = pd.DataFrame.from_dict(places, orient="index", columns=["layer", "head"], dtype="Int64")
     table = accuracies(hits, alpha, resamples, seed).join(best, on="system")
-    return table, pd.DataFrame(gains, columns=["candidates", "system", "gain", "gain_low", "gain_high"])
+    return table, pd.DataFrame(gains, columns="candidates system layer head gain gain_low gain_high".split())
 
 
 def best_head_among(reading: str) -> str:

@@ -18,7 +18,7 @@ LENGTHS = (6, 12)  # fewest and most words of a sentence
 DISTANCES = (4, 10)  # fewest and most words from the antecedent to the mention
 LONGEST = 14  # characters of a word in an excerpt: addresses are neither legible nor for print
 COMPARED = {"attending": 0, "attended": 1}  # the axis of the words that a head compares
-ARROWS = dict(zip(DIRECTIONS, ("dep→head", "head→dep"), strict=True)) | {TO_ANTECEDENT: "mention→antecedent"}
+ARROWS = dict(zip(DIRECTIONS, ("dep→gov", "gov→dep"), strict=True)) | {TO_ANTECEDENT: "mention→antecedent"}
 
 
 class HeadExample(NamedTuple):

@@ -45,11 +45,9 @@ def beside_dependencies(relations: pd.DataFrame, best_heads: pd.DataFrame) -> pd
 
 
 def beside_coreference(systems: pd.DataFrame) -> pd.DataFrame:
-    """Accuracies in percent of `coreference_tables`, beside those of Table 2, whose head stands beside every head."""
-    bert_base = table("coreference").set_index("system")
+    """Accuracies of Table 2 for each row of `clark_coreference`; the head of the paper stands beside every head."""
     names = systems["system"].map(PRINTED_SYSTEMS).mask(systems["layer"].notna(), PUBLISHED_HEAD)
-    beside = bert_base.reindex(names).reset_index(drop=True).add_prefix("BERT-base ")
-    return pd.concat([systems["system"], 100 * systems[[*bert_base]], beside], axis=1)
+    return table("coreference").set_index("system").reindex(names).set_index(systems.index) / 100
 
 
 def beside_probes(means: pd.DataFrame) -> pd.Series:
