@@ -31,8 +31,8 @@ from analysis.scores.extraction import extract
 from analysis.scores.sieves import resolve
 from analysis.statistics.moments import merge, moments, moments_table
 from analysis.statistics.roles import PUBLISHED_ROLES
-from analysis.texts.examples import Example, check_text
-from analysis.texts.syntax import UNIVERSAL, parse
+from analysis.texts.examples import UNIVERSAL, Example, check_text
+from analysis.texts.syntax import parse
 
 try:
     import ray

@@ -23,7 +23,7 @@ from analysis.errors import InputError, exit_status  # noqa: E402
 from analysis.files import write_text  # noqa: E402
 from analysis.scores.sieves import resolve  # noqa: E402
 from analysis.statistics.roles import PUBLISHED_ROLES  # noqa: E402
-from analysis.texts.syntax import UNIVERSAL  # noqa: E402
+from analysis.texts.examples import UNIVERSAL  # noqa: E402
 from benchmarks.timing import RESULTS  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "scale.md"

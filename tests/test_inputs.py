@@ -61,9 +61,9 @@ class Material:
         self.file("MRPC/dev.tsv", content)
         return load_examples("mrpc", source=str(self.folder), split="dev")
 
-    def passages(self, source: str | Path, **options: str) -> Any:
+    def passages(self, source: str | Path) -> Any:
         """Two passages of running text."""
-        return load_passages(source, 2, 0, self.encoder.tokenizer, **options)
+        return load_passages(source, 2, 0, self.encoder.tokenizer)
 
     def scored(self, content: str, *arguments: str, name: str = "corpus.jsonl") -> None:
         """Raises the error line of the command for corpora, given one file with this content."""
@@ -124,10 +124,8 @@ TEXTS = [
     ("holds no .conllu file", lambda m: conllu_files([str(m.folder)], m.folder, 2, "dev", 0)),
     ("'sst-2' has 1 text", lambda m: match_class("sst-2")),
     ("'sts-b' has 2 text(s) and 0 classes", lambda m: match_class("sts-b")),
-    ("match is 'yes': choose from entailment", lambda m: match_class({"task": "qnli", "match": "yes"})),
-    ("unknown key 'label'", lambda m: match_class({"task": "qnli", "label": "1"})),
-    ("task '' is unknown", lambda m: match_class({"match": "1"})),
-    ("unit is 'word'", lambda m: m.passages("bundled", unit="word")),
+    ("the class 'yes' is unknown: choose from entailment", lambda m: match_class("qnli/yes")),
+    ("task '' is unknown", lambda m: match_class("/1")),
     ("no such file", lambda m: m.passages(m.folder / "a.raw")),
     ("holds no two paragraphs in a row", lambda m: m.passages(m.file("a.raw", " = Title = \n\n One . \n"))),
     ("a: half of a surrogate pair, '\\ud83d', at character 3", lambda m: Example("a", "Hi \ud83d!")),

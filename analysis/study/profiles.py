@@ -15,7 +15,7 @@ import yaml
 from analysis.errors import InputError, exit_status
 from analysis.files import ROOT, parse_yaml, write_text
 from analysis.study.runs import RUNS_PER, Folders
-from analysis.texts.tasks import TASKS, check_source, task_names
+from analysis.texts.tasks import TASKS, check_source, task_name
 
 NOTEBOOKS = ROOT / "notebooks"
 PROFILES = ROOT / "profiles"
@@ -154,7 +154,7 @@ def write_parameters(profile: str) -> None:
     lines = []
     for notebook, values in notebooks.items():
         for name in (name for name in values if name.endswith("tasks")):
-            lines.append(f"{notebook}.{name} := {' '.join(task_names(values[name]))}\n")
+            lines.append(f"{notebook}.{name} := {' '.join(map(task_name, values[name]))}\n")
         text, path = yaml.safe_dump(values), folders.cache / "parameters" / f"{notebook}.yaml"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             write_text(path, text)
@@ -165,7 +165,9 @@ def check_tasks(notebook: str, values: Mapping[str, Any], source: str | None) ->
     """Raises InputError for an unknown task, one that does not fit the source of a profile, and a notebook without."""
     if values.get("tasks") == []:
         raise InputError(f"{notebook}: tasks is empty: choose from {', '.join(TASKS)}")
-    for task in chain.from_iterable(task_names(values[name]) for name in values if name.endswith("tasks")):
+    for task in chain.from_iterable(
+        map(task_name, values[name]) for name in values if name.endswith("tasks")
+    ):
         if task not in TASKS:
             raise InputError(f"{notebook}: task {task!r} is unknown: choose from {', '.join(TASKS)}")
         check_source(TASKS[task], source)

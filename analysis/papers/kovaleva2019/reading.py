@@ -23,8 +23,7 @@ from analysis.papers.kovaleva2019.labellers import Labeller, Maps, real_tokens, 
 from analysis.papers.kovaleva2019.names import ARGUMENTS, CLS, FEATURES, NEGATION, PARTS_OF_SPEECH, SEP
 from analysis.papers.kovaleva2019.placements import Placements, largest, placements
 from analysis.scores.words import Words
-from analysis.texts.examples import Example, Relation, Tag, clusters
-from analysis.texts.syntax import Relations
+from analysis.texts.examples import Example, Relation, Relations, Tag, clusters
 
 # The paper's list of negations as words; a contraction is two words, and the second is n't.
 NEGATIVE_WORDS = frozenset("neither nor not never none nothing nowhere n't n’t".split())
