@@ -127,7 +127,7 @@ def test_code_that_makes_no_number_runs_nothing_again(all_run: Tree):
     [
         ("common:", "# a comment\ncommon:", None),
         ("common:", "99_summary: {readme: false}\ncommon:", None),  # the default
-        ("  runs: 500", "  runs: 501", ("03_robustness",)),
+        ("  sizes: [4, 8]", "  sizes: [4, 9]", ("03_robustness",)),
         ("common:", "02_score: {device: cpu, tau: 4}\ncommon:", ("02_",)),
         ("  passages: 12", "  passages: 13", ("05_", *SYNTHESIS)),
     ],
