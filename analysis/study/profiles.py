@@ -129,7 +129,7 @@ def write_parameters(profile: str) -> None:
 
     First the results of a run that was killed while they were moved reach their places.
     `parameters/<notebook>.yaml` is written only when a value changes, so that Make runs only what depends on it.
-    `tasks.mk` has a variable `<notebook>.<name>` for each list of tasks.
+    `tasks.mk` has a variable `<notebook>.<name>` for each list of tasks, and ENCODERS, the encoders of all notebooks.
     """
     notebooks = {name: parameters(name, profile) for name in notebook_names()}
     source = load_profile(profile).get("common", {}).get("source")
@@ -139,7 +139,8 @@ def write_parameters(profile: str) -> None:
     for check in (check_tasks, check_texts):
         for notebook, values in notebooks.items():
             check(notebook, values, values.get("source", source))
-    lines = []
+    encoders = {values["encoder"] for values in notebooks.values() if "encoder" in values}
+    lines = [f"ENCODERS := {' '.join(sorted(encoders))}\n"]
     for notebook, values in notebooks.items():
         for name in (name for name in values if name.endswith("tasks")):
             lines.append(f"{notebook}.{name} := {' '.join(task_names(values[name]))}\n")
