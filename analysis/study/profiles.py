@@ -142,7 +142,7 @@ def write_parameters(profile: str) -> None:
     """Writes what Make needs to know of a profile into its cache: the parameters of every notebook, and their tasks.
 
     `parameters/<notebook>.yaml` is written only when a value changes, so that Make runs only what depends on it.
-    `tasks.mk` has a variable `<notebook>.<name>` for each list of tasks.
+    `tasks.mk` has a variable `<notebook>.<name>` for each list of tasks, and ENCODERS, the encoders of all notebooks.
     """
     notebooks = {name: parameters(name, profile) for name in notebook_names()}
     source = load_profile(profile).get("common", {}).get("source")
@@ -151,7 +151,8 @@ def write_parameters(profile: str) -> None:
     for check in (check_tasks, check_texts):
         for notebook, values in notebooks.items():
             check(notebook, values, values.get("source", source))
-    lines = []
+    encoders = {values["encoder"] for values in notebooks.values() if "encoder" in values}
+    lines = [f"ENCODERS := {' '.join(sorted(encoders))}\n"]
     for notebook, values in notebooks.items():
         for name in (name for name in values if name.endswith("tasks")):
             lines.append(f"{notebook}.{name} := {' '.join(map(task_name, values[name]))}\n")
