@@ -2,8 +2,7 @@
 
 from typing import NamedTuple
 
-from analysis.texts.syntax import RELATIONS
-
+RELATIONS = ("nsubj", "dobj", "amod", "advmod")  # the syntactic roles of Pande 2021
 UNIFORM = "uniform"
 
 

@@ -56,10 +56,10 @@ from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.papers.michel2019 import ablation
 from analysis.papers.michel2019.measures import main_metric, published
-from analysis.statistics.answers import labels_of
 from analysis.statistics.layers import head_grid
 from analysis.statistics.training import trained_runs
 from analysis.study.results import Results, seeds_of
+from analysis.texts.examples import labels_of
 from analysis.texts.glue import load_examples
 from analysis.texts.tasks import positive_class
 

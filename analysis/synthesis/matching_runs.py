@@ -15,7 +15,6 @@ from analysis.encoders.interventions import Head, predict, sets, single_heads
 from analysis.encoders.layout import layouts
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.scores.extraction import extract
-from analysis.statistics.answers import labels_of
 from analysis.statistics.changes import BASELINE, by_head
 from analysis.statistics.effects import auc_parts, effect_table
 from analysis.synthesis.matching import (
@@ -34,7 +33,7 @@ from analysis.synthesis.matching import (
     reference_edits,
     row_counts,
 )
-from analysis.texts.examples import Example
+from analysis.texts.examples import Example, labels_of
 
 Run = tuple[str, int]  # task, fine-tuning seed
 CONDITIONS = ("unblocked", "matching heads", "other heads")

@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Num
 from scipy.cluster.hierarchy import DisjointSet
 
 from analysis.errors import InputError
@@ -119,6 +120,11 @@ def as_sequences(examples: Sequence[Example]) -> list[Example]:
             Example(f"{example.id}#{place}", *shared, text) for place, text in enumerate(example.choices)
         ]
     return sequences
+
+
+def labels_of(examples: Sequence[Example]) -> Num[np.ndarray, " sequence"]:
+    """The labels of examples: classes, or numbers of a regression."""
+    return np.array([example.label for example in examples])
 
 
 def shared_examples(train: Sequence[Example], dev: Sequence[Example]) -> int:

@@ -111,7 +111,6 @@ def _upos(word) -> str:
 Relations = Mapping[str, Sequence[Relation]]
 UNTAGGED = ("", "_")  # marks of an unknown part of speech
 REVERSED = "_reversed"  # the end of the name of a relation from head to dependent
-RELATIONS = ("nsubj", "dobj", "amod", "advmod")  # the syntactic roles of Pande 2021
 # Universal Dependencies v2, with `dobj` for `obj`.
 UNIVERSAL = frozenset(
     """acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated dobj
