@@ -19,7 +19,7 @@ from analysis.encoders.layout import Layout, WordPairs, across, same_pieces
 from analysis.errors import InputError
 from analysis.roles import RELATIONS
 from analysis.scores.contraction import Cells, Columns, Form, Matrix, Ranges
-from analysis.texts.syntax import REVERSED, UNIVERSAL
+from analysis.texts.examples import REVERSED, UNIVERSAL
 
 Function = Callable[[Layout, WordPairs], Form | np.ndarray | None]
 

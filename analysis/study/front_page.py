@@ -16,10 +16,10 @@ from analysis.statistics.claim_pages import claims_page, current, paper_rows
 from analysis.statistics.claims import Claim, read_claims
 from analysis.statistics.effects import AUC
 from analysis.statistics.roles import COUNTS, ROLES, role_counts
-from analysis.study.folders import Folders
 from analysis.study.profiles import parameters
 from analysis.study.provenance import records_in, whole_cost
 from analysis.study.results import Results
+from analysis.study.runs import Folders
 from analysis.synthesis.regression import ALL_ROLES, WITHOUT
 
 # The folders of the papers and the synthesis, in the order of their notebooks; the Makefile has the same list.

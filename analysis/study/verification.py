@@ -14,9 +14,9 @@ from analysis.errors import InputError, exit_status
 from analysis.roles import RELATIONS
 from analysis.statistics.claims import INCONCLUSIVE, NOT_APPLICABLE
 from analysis.statistics.roles import LABELS
-from analysis.study.folders import Folders
 from analysis.study.profiles import command_line
 from analysis.study.provenance import PARSER, committed, files_in, records_in, weights_of
+from analysis.study.runs import Folders
 
 
 def too_many_verdicts(new: pd.DataFrame, old: pd.DataFrame) -> bool:
