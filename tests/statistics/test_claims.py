@@ -47,6 +47,8 @@ def around(*values: float, half: float = 0.05) -> pd.DataFrame:
         ([0.7, 0.46], {"every": True}, "inconclusive"),
         ([0.4, 0.46], {"every": True}, "not supported"),
         ([0.9, 0.49, 0.49], {}, "inconclusive"),  # most units lie on the other side
+        ([0.9, 0.49], {}, "inconclusive"),  # half of them do
+        ([0.9, 0.51], {}, "supported"),
     ],
 )
 def test_a_verdict_follows_from_the_intervals_of_units(values, words, verdict):
