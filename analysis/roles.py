@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 RELATIONS = ("nsubj", "dobj", "amod", "advmod")  # the syntactic roles of Pande 2021
+REVERSED = "_reversed"  # the end of the name of a relation from head to dependent
 UNIFORM = "uniform"
 
 

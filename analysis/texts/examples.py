@@ -29,7 +29,6 @@ class Relation(NamedTuple):
 
 
 Relations = Mapping[str, Sequence[Relation]]
-REVERSED = "_reversed"  # the end of the name of a relation from head to dependent
 # Universal Dependencies v2, with `dobj` for `obj`.
 UNIVERSAL = frozenset(
     """acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated dobj
