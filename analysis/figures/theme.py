@@ -165,6 +165,7 @@ def name_points(
 
     `others` are points without a name. Call it when the limits of the axes are final.
     """
+    axes.figure.draw_without_rendering()  # lays the axes out
     pixels = axes.transData.transform
     taken = pixels(points if others is None else np.concatenate([points, others]))
     box, dot = axes.bbox, axes.figure.dpi / 72
