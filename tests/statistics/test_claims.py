@@ -1,3 +1,5 @@
+from io import StringIO
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -199,6 +201,8 @@ def test_the_table_has_a_link_and_an_anchor_for_each_claim_and_explains_each_mar
     assert "| > 0.5 |  |  | not supported |" in text
     assert (text.count(LEGEND), text.count(OURS_LEGEND)) == (1, 1)
     assert LEGEND not in claims_markdown(table.tail(1), known)
+    saved = pd.read_csv(StringIO(table.to_csv(index=False)))
+    assert claims_markdown(saved, known, "figures") == text
     tables = {"p": table, "earlier": table.rename(columns={"low": "lower"}), "none": table.head(0)}
     assert current(tables).keys() == {"p"}
 
