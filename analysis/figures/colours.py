@@ -13,9 +13,7 @@ GREY = "#777777"
 OTHER_COLOUR, OTHER_MARKER = "0.45", "h"
 MISSING = "0.85"  # with white hatches where it fills a cell
 SEQUENTIAL = "Blues"  # the colour map of quantities from 0 up: it begins near white
-# What is drawn in these colours has them in every figure, as the roles have theirs.
-TOKENS = {"[CLS]": SKY, "[SEP]": WINE}
-MATCHING_HEADS = LIME
+MATCHING_HEADS = LIME  # in every figure, as [CLS] is SKY and [SEP] is WINE, the colours of their roles
 
 
 def colour(role: str) -> str:

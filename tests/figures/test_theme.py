@@ -11,6 +11,8 @@ def test_every_role_has_its_own_colour_and_marker():
     assert [*roles.ROLES] == ROLES
     assert len({*map(colours.colour, ROLES)}) == len({*map(colours.marker, ROLES)}) == len(ROLES)
     assert colours.colour("window_3") == colours.OTHER_COLOUR
+    fixed = [colours.SKY, colours.WINE, colours.MATCHING_HEADS]
+    assert [colours.colour(role) for role in ("cls", "sep", "match")] == fixed
     assert theme.in_order(["none", "sep", "local", "sep"]) == ["local", "sep", "none"]
     for role in ROLES:  # a line shows on white
         red, green, blue = colours.ink(role)
