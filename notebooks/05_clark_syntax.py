@@ -46,7 +46,6 @@ glove: str | None = None  # a file of GloVe vectors as text
 import numpy as np
 import seaborn as sns
 from IPython.display import Markdown
-from matplotlib.patheffects import withStroke
 
 from analysis.encoders.models import load_encoder, load_language_model, random_encoder
 from analysis.figures import diagrams, theme
@@ -321,17 +320,8 @@ for axes in (left, right):
 left.scatter(rings["x"], rings["y"], s=55, facecolor="none", edgecolor="black")
 figure.supylabel(f"MDS of Jensen-Shannon distances (stress {clusters['stress'].iloc[0]:.2f})")
 
-# Each name stands at the corner of its ring that is farthest from other points and names.
-corners, taken = np.array([(1, 1), (-1, 1), (1, -1), (-1, -1)]), clusters[["x", "y"]].to_numpy()
-to_name = np.ptp(taken, axis=0).max() * np.array([0.05, 0.035])  # from a point to the middle of its name
-for row in rings.itertuples():
-    middles = (row.x, row.y) + corners * to_name
-    best = np.linalg.norm(middles[:, None] - taken, axis=-1).min(axis=1).argmax()
-    taken, (across, up) = np.vstack([taken, middles[best]]), corners[best]
-    sides = {"ha": "left" if across > 0 else "right", "va": "bottom" if up > 0 else "top"}
-    place = {"xytext": (5 * across, 4 * up), "textcoords": "offset points", **sides}
-    text = left.annotate(f"{row.layer}-{row.head}", (row.x, row.y), fontsize=7, **place)
-    text.set_path_effects([withStroke(linewidth=2, foreground="white")])
+names = [f"{row.layer}-{row.head}" for row in rings.itertuples()]
+theme.name_points(left, rings[["x", "y"]].to_numpy(), names, clusters[["x", "y"]].to_numpy())
 results.save_figure(figure, "clark-F6-clusters")
 
 # %%
