@@ -219,7 +219,7 @@ for axes, kind, (low, high) in zip(grid, kinds, coreference.BOUNDS, strict=True)
     axes.set(title=kind, xlim=(0, 1), xticks=[0, 0.5, 1])
 grid[0].set_yticks(place, systems["system"])
 grid[0].set_ylim(len(systems) - 0.5, -0.5)
-grid[0].figure.legend(*grid[0].get_legend_handles_labels(), loc="outside lower center")
+figure.legend(*grid[0].get_legend_handles_labels(), loc="outside upper right")
 figure.supxlabel(f"antecedent found (proportion of {systems['n'].max()} anaphors, by kind)")
 results.save_figure(figure, "clark-T2-coreference")
 
