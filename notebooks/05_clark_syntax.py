@@ -210,15 +210,16 @@ systems = antecedents[antecedents["system"].isin([*coreference.SYSTEMS, among_me
 # %%
 kinds, place = ["all", *chains.KINDS], np.arange(len(systems))
 is_head, bert_base = systems["layer"].notna(), published.beside_coreference(systems)
+colours = np.where(is_head, VERMILION, BLUE)
 figure, grid = theme.rows_of_axes(len(kinds), 4, 0.2 * len(systems) + 0.6, sharex=True, sharey=True)
 for axes, kind, (low, high) in zip(grid, kinds, coreference.BOUNDS, strict=True):
-    axes.hlines(place, systems[low], systems[high], color=np.where(is_head, VERMILION, BLUE))
-    axes.scatter(systems[kind], place, c=np.where(is_head, VERMILION, BLUE), zorder=3)
+    axes.hlines(place, systems[low], systems[high], color=colours, linewidth=6, alpha=0.4)
+    axes.scatter(systems[kind], place, c=colours, s=14, zorder=3)
     axes.plot(bert_base[kind], place, "D", color="black", fillstyle="none", label="Clark et al. (CoNLL-2012)")
     axes.set(title=kind, xlim=(0, 1), xticks=[0, 0.5, 1])
 grid[0].set_yticks(place, systems["system"])
 grid[0].set_ylim(len(systems) - 0.5, -0.5)
-grid[0].figure.legend(*grid[0].get_legend_handles_labels(), loc="outside lower center")
+figure.legend(*grid[0].get_legend_handles_labels(), loc="outside upper right")
 figure.supxlabel(f"antecedent found (proportion of {systems['n'].max()} anaphors, by kind)")
 results.save_figure(figure, "clark-T2-coreference")
 
