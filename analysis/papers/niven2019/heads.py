@@ -14,7 +14,7 @@ from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.papers.niven2019.accuracy import ALL, CUE_HEADS, SIGNS
 from analysis.papers.niven2019.arguments import NOT, Argument, as_examples, follows_cue
-from analysis.papers.niven2019.runs import Run
+from analysis.papers.niven2019.runs import TrainingRun
 from analysis.scores.contraction import Columns
 from analysis.scores.extraction import extract_states
 from analysis.scores.sieves import columns, sieve
@@ -69,12 +69,12 @@ def head_table(scores: Mapping[str | int, xr.DataArray], setup: str, rule: Rule)
 
 def heads_by_setup(
     model: Encoder,
-    states: Mapping[Run, Encoder],
+    states: Mapping[TrainingRun, Encoder],
     arguments: Sequence[Argument],
     rule: Rule,
     max_tokens: int = 80,
 ) -> pd.DataFrame:
-    """The head tables of all set-ups: the pre-trained encoder and the fine-tuned ones of `training.finetuned_states`.
+    """The head tables of all set-ups: the pre-trained encoder and the fine-tuned ones of `runs.finetuned_states`.
 
     Raises InputError without a fine-tuned encoder.
     """
@@ -97,7 +97,7 @@ def cue_heads(table: pd.DataFrame, setup: str, seed: int, count: int) -> list[He
 
 
 def ablate_cue_heads(
-    states: Mapping[Run, Encoder],
+    states: Mapping[TrainingRun, Encoder],
     table: pd.DataFrame,
     arguments: Sequence[Argument],
     count: int,
