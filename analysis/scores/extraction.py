@@ -17,8 +17,7 @@ from analysis.errors import InputError
 from analysis.scores.contraction import Cells, Contraction, Form
 from analysis.scores.maps import ENTROPIES, ReadMaps, Source, find_source
 from analysis.scores.sieves import Sieve, by_label, resolve
-from analysis.texts.examples import Example, as_sequences, clusters
-from analysis.texts.syntax import Relations
+from analysis.texts.examples import Example, Relations, as_sequences, clusters
 
 Statistic = Callable[[Attention, Sequence[Layout]], Tensor]  # one number for every sequence and head
 
