@@ -31,7 +31,7 @@ profile: str = "offline"
 encoder: str = "minilm"
 # bundled, or the folder that holds train-full.txt, dev-full.txt and test-full.txt of ARCT
 argument_source: str = "bundled"
-argument_n: int | None = 400  # arguments of each split, None for all
+argument_n: int | None = 300  # arguments of each split, None for all
 planted_productivity: float = 0.7  # of "not" in the bundled arguments
 planted_coverage: float = 0.6
 # a text file of GloVe vectors; None: principal components of the encoder's word embeddings
@@ -42,10 +42,10 @@ lstm_seeds: list[int] = []  # runs of the BiLSTM
 lstm_hidden: int = 128  # in each direction
 lstm_epochs: int = 8
 encoder_seeds: list[int] = [0, 1, 2]  # three runs, so that intervals cover the chance of a run
-encoder_setups: list[str] = ["full"]
+encoder_setups: list[str] = ["full", "W"]
 encoder_probed: list[str] = []  # set-ups of the encoder that are trained on the adversarial set
 learning_rate: float = 1e-4  # of the encoder
-encoder_epochs: int = 8
+encoder_epochs: int = 6
 adversarial_epochs: int = 10
 batch_size: int = 8
 max_tokens: int = 80
@@ -246,7 +246,7 @@ logits_folder = results.profile.cache / "predictions"
 logits = heads.ablate_cue_heads(
     states, changes, splits["test"], cue_heads_n, random_sets, logits_folder, seed, max_tokens
 )
-ablations = heads.ablation_tables(logits, splits["test"], resamples, seed)
+ablations = heads.ablation_table(logits, splits["test"], resamples, seed)
 results.save_table(ablations, "niven_interventions")
 results.save_figure(drawing.ablation_panels(ablations), "niven-F5-without-heads")
 

@@ -45,6 +45,9 @@ DEGENERATE = 0.8  # the train accuracy below which a run is degenerate (Niven 20
 CHANCE = 0.5
 RUN = [*KEYS, "seed"]
 ACCURACY = [*KEYS, "tested_on", "half", "seed", "accuracy", "train_accuracy", "degenerate", "trained"]
+RELIANCE = ["model", "setup", "runs"]
+RELIANCE += [f"{kind}{end}" for kind in ("follows", *SIGNS) for end in ("", "_low", "_high")]
+RELIANCE += ["always_n", "always_right"]
 Right = Float[np.ndarray, "run point"]
 
 
@@ -187,7 +190,7 @@ def reliance_table(answers: xr.Dataset, test: Sequence[Argument]) -> pd.DataFram
         if len(runs := runs_of(right, model, setup).values):
             row = {"model": model, "setup": setup, "runs": len(runs)}
             rows.append(row | _reliance(runs, follows_cue(test)))
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=RELIANCE)
 
 
 def _reliance(right: Right, signs: Int[np.ndarray, " point"]) -> dict[str, float]:

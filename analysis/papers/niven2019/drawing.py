@@ -1,5 +1,8 @@
 """Figures of cues, of the accuracy of runs, and of heads that attend to the cue (no torch)."""
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -18,18 +21,19 @@ CUES = {1: ("o", BLUE, "word"), 2: ("s", GREEN, "pair of words")}
 
 
 def label_points(
-    axes: Axes, points: pd.DataFrame, x: str, y: str, label: str, width: float, height: float
+    axes: Axes, points: pd.DataFrame, near: Callable[[float, float], bool], step: float, **look: object
 ) -> None:
-    """Writes the column `label` to the right of each point; a label that would touch another moves down.
+    """Writes the names of points (x, y, name) beside them, in their order.
 
-    `width` and `height` are the size of a label, in units of the data.
+    A name that would touch an earlier one, because `near` says so of both x, moves by `step`; a dotted line leads to
+    it.
     """
     places: list[tuple[float, float]] = []
-    for point in points.sort_values(y, ascending=False).to_dict("records"):
-        above = [level for across, level in places if abs(across - point[x]) < width]
-        places.append((point[x], min([point[y], *(level - height for level in above)])))
-        offset = {"xytext": (4, 0), "textcoords": "offset points", "fontsize": 6.5, "va": "center"}
-        axes.annotate(point[label], places[-1], **offset)
+    for x, y, name in points.itertuples(index=False):
+        levels = [y, *(level + step for across, level in places if near(across, x))]
+        places.append((x, max(levels) if step > 0 else min(levels)))
+        axes.plot([x, x], [y, places[-1][1]], ":", color="0.5", linewidth=0.9)
+        axes.annotate(name, places[-1], textcoords="offset points", fontsize=6.5, **look)
 
 
 def cue_panels(cues: pd.DataFrame, published: pd.DataFrame) -> Figure:
@@ -48,7 +52,8 @@ def cue_panels(cues: pd.DataFrame, published: pd.DataFrame) -> Figure:
         named = pd.concat([pairs, rows[rows["cue"] == NOT]])
         ends = {"color": "0.5", "linewidth": 0.9, "zorder": 0, "label": "95 % interval"}
         axes.vlines(named["coverage"], named["low"], named["high"], **ends)
-        _name_intervals(axes, named)
+        names = named.sort_values("coverage", ascending=False)[["coverage", "high", "cue"]]
+        label_points(axes, names, lambda first, x: first < 2.5 * x, 0.09, xytext=(1, 1), va="bottom")
         axes.axhline(CHANCE, **DASHED, label="chance")
         if len(values := published[published["split"] == split]):
             axes.plot(values["coverage"], values["productivity"], **DIAMOND, label='"not" in the paper')
@@ -58,20 +63,6 @@ def cue_panels(cues: pd.DataFrame, published: pd.DataFrame) -> Figure:
     figure.supxlabel("coverage (logarithmic)")
     figure.supylabel("productivity (proportion of points)")
     return figure
-
-
-def _name_intervals(axes: Axes, cues: pd.DataFrame) -> None:
-    """Writes the name of each cue at the top of its interval, to the right of it.
-
-    A name that would touch that of a cue of a little more coverage moves up; a dotted line leads to it.
-    """
-    places: list[tuple[float, float]] = []
-    for cue in cues.sort_values("coverage", ascending=False).itertuples():
-        near = [height for coverage, height in places if coverage < 2.5 * cue.coverage]
-        places.append((cue.coverage, max([cue.high, *(height + 0.09 for height in near)])))
-        axes.plot([cue.coverage] * 2, [cue.high, places[-1][1]], ":", color="0.5", linewidth=0.9)
-        offset = {"xytext": (1, 1), "textcoords": "offset points", "fontsize": 6.5, "va": "bottom"}
-        axes.annotate(cue.cue, places[-1], **offset)
 
 
 def accuracy_panels(runs: pd.DataFrame, summary: pd.DataFrame, published: pd.DataFrame) -> Figure:
@@ -126,8 +117,9 @@ def head_panels(heads: pd.DataFrame) -> Figure:
             axes.plot(part["pretrained"], part["finetuned"], mark, color=colour, ms=3, label=label)
         tops = rows.drop_duplicates(["layer", "head"]).head(4)
         tops = tops.assign(name=tops["layer"].astype(str) + "-" + tops["head"].astype(str))
-        size = 0.12 * np.ptp(axes.get_xlim()), 0.06 * np.ptp(axes.get_ylim())
-        label_points(axes, tops, "pretrained", "finetuned", "name", *size)
+        width, step = 0.12 * np.ptp(axes.get_xlim()), -0.06 * np.ptp(axes.get_ylim())
+        names = tops[["pretrained", "finetuned", "name"]]
+        label_points(axes, names, partial(_near, width), step, xytext=(4, 0), va="center")
         axes.axline((0, 0), slope=1, **DASHED, label="no change")
         axes.margins(x=0.1)
         axes.set(title=f"set-up {setup}", xlabel="score of the cue before fine-tuning")
@@ -135,6 +127,10 @@ def head_panels(heads: pd.DataFrame) -> Figure:
         grid[0].set_ylabel("score of the cue after fine-tuning\n(1 = uniform attention)")
         figure.legend(*grid[0].get_legend_handles_labels(), ncols=3, loc="outside upper center")
     return figure
+
+
+def _near(width: float, first: float, second: float) -> bool:
+    return abs(first - second) < width
 
 
 def ablation_panels(ablations: pd.DataFrame) -> Figure:
