@@ -7,7 +7,7 @@ import xarray as xr
 
 from analysis.errors import InputError
 from analysis.roles import ROLES, UNIFORM, Role
-from analysis.texts.syntax import REVERSED
+from analysis.texts.examples import REVERSED
 
 DIMENSIONS = ("sequence", "role", "layer", "head")
 UNIFORM_SCORE = 1.0  # of a uniform head

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from analysis.texts.syntax import RELATIONS
+from analysis.texts.examples import RELATIONS
 
 UNIFORM = "uniform"
 

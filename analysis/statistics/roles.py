@@ -10,7 +10,7 @@ import xarray as xr
 from analysis.errors import InputError
 from analysis.roles import PUBLISHED_ROLES as PUBLISHED_ROLES
 from analysis.roles import ROLES, families
-from analysis.texts.syntax import RELATIONS
+from analysis.texts.examples import RELATIONS
 
 COARSE = tuple(families())
 DIRECTIONS = {

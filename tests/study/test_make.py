@@ -29,7 +29,7 @@ from analysis import run
 from analysis.files import write_text
 from analysis.study import profiles
 ENVIRONMENT = "OMP_WAIT_POLICY", "OMP_NUM_THREADS", "STUDY_WHOLE"
-def execute(this, folders, log):
+def execute(this, folders):
     time.sleep(float(os.environ.get("SECONDS", 0)))
     if this.name == os.environ.get("FAIL"):
         sys.exit("error: no")

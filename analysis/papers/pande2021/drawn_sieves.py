@@ -11,8 +11,7 @@ from analysis.encoders.models import Encoder
 from analysis.scores.extraction import read_sieves
 from analysis.statistics.roles import DIRECTIONS, RELATIONS, ROLES, WINDOWS
 from analysis.texts.bundled import PAIR
-from analysis.texts.examples import Example, Relation
-from analysis.texts.syntax import Relations
+from analysis.texts.examples import Example, Relation, Relations
 
 # Label, text, dependent and governor of each relation in the bundled pair.
 ARCS = (
