@@ -162,7 +162,8 @@ finding(
 # logarithmic. A mean above the threshold can come from a few sequences with high scores, which is why the next chapter tests it.
 
 # %%
-results.save_figure(score_histograms(scores, table, tau), f"F3-distributions-{task}")
+panels = {role: (scores, table, role) for role in theme.in_order(table["role"])}
+results.save_figure(score_histograms(panels, tau), f"F3-distributions-{task}")
 
 # %%
 skewness = scores.to_series().groupby(["role", "layer", "head"]).skew().dropna()

@@ -55,7 +55,6 @@ from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.files import ROOT
 from analysis.papers.pande2021 import robustness
-from analysis.papers.pande2021.drawing import threshold_lines
 from analysis.scores.control_maps import scored_with_controls
 from analysis.statistics.roles import compose
 from analysis.statistics.significance import Rule
@@ -117,7 +116,7 @@ results.save_table(sweep, "sensitivity_tau")
 # %%
 means = sweep.assign(share=sweep["heads"] / sweep["testable"]).groupby(["role", "tau"], sort=False)
 means = means[["share", "jaccard"]].mean().reset_index()
-results.save_figure(threshold_lines(means, tau), "F12-tau")
+results.save_figure(robustness.threshold_lines(means, tau), "F12-tau")
 
 # %%
 near = sweep[sweep["tau"].between(tau - 0.5, tau + 0.5) & (sweep["tau"] != tau)]
