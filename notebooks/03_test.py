@@ -129,14 +129,16 @@ finding(
 # %% [markdown]
 # ## Do roles exclude one another? (F5)
 #
-# How many heads have exactly each set of the four *coarse* roles: a head has a coarse role if it has that role or one of its finer
-# roles. *Syntactic* is the pooled role or any of its four relations, *delimiter* also `[CLS]` or `[SEP]` alone.
+# A head has a *coarse* role if it has that role or one of its finer roles: *syntactic* here is the pooled role or any of its four
+# relations, *delimiter* also `[CLS]` or `[SEP]` alone. Left: how many heads have exactly each set of coarse roles. Right, read a row: of
+# the heads with this role, how many have the other one as well?
 
 # %%
 sets = coarse.value_counts()
-figure, (bars, dots) = plt.subplots(
-    2, 1, figsize=(theme.DOUBLE, 2.6), sharex=True, height_ratios=(1.6, 1), layout="constrained"
-)
+overlap = coarse.astype(int).T @ coarse.astype(int)
+layout, sizes = [["bars", "share"], ["dots", "share"]], {"width_ratios": (1.5, 1), "height_ratios": (1.6, 1)}
+figure, axes = plt.subplot_mosaic(layout, figsize=(theme.DOUBLE, 2.8), layout="constrained", **sizes)
+bars, dots = axes["bars"], axes["dots"]
 bars.bar_label(bars.bar(range(len(sets)), sets, color="0.25"))
 bars.margins(y=0.2)
 bars.set(ylabel="heads with exactly\nthese roles", xticks=[])
@@ -145,20 +147,17 @@ for place, members in enumerate(sets.index):
     dots.plot([place] * len(members), range(len(members)), "o", color="0.85", markersize=4)
     dots.plot([place] * len(rows), rows, "o-", color="0.15", markersize=5, linewidth=1.2)
 dots.set_yticks(range(coarse.shape[1]), [f"{role} ({coarse[role].sum()})" for role in coarse])
-dots.set(xlabel="set of coarse roles (in brackets: heads with the role)", ylim=(coarse.shape[1] - 0.5, -0.5))
-results.save_figure(figure, f"F5-sets-{task}")
-
-# %% [markdown]
-# Read a row of the next figure: of the heads with this role, how many have the other one as well?
-
-# %%
-overlap = coarse.astype(int).T @ coarse.astype(int)
+dots.set(
+    xlabel="set of coarse roles (in brackets: heads)",
+    ylim=(coarse.shape[1] - 0.5, -0.5),
+    xticks=[],
+    xlim=bars.get_xlim(),
+)
 share = overlap.div(np.diag(overlap), axis=0)  # 0 / 0 where no head has the role
-axes = theme.canvas(theme.SINGLE + 0.6, 2.5)
-bar = {"label": "share of the row's heads"}
-sns.heatmap(share, annot=overlap, fmt="d", cmap="mako_r", vmin=0, vmax=1, ax=axes, cbar_kws=bar)
-axes.set(xlabel="have this role too", ylabel="heads with this role")
-results.save_figure(axes.figure, f"F5-overlap-{task}")
+scale = {"cmap": "mako_r", "vmin": 0, "vmax": 1, "cbar_kws": {"label": "share of the row's heads"}}
+sns.heatmap(share, annot=overlap, fmt="d", ax=axes["share"], **scale)
+axes["share"].set(xlabel="have this role too", ylabel="heads with this role")
+results.save_figure(figure, f"F5-sets-{task}")
 
 # %% [markdown]
 # Of the local heads, the paper finds that 42 to 89 % are syntactic as well. Such an overlap needs no head with two functions:

@@ -16,7 +16,6 @@ from matplotlib.patches import Rectangle
 from analysis.figures import theme
 from analysis.figures.colours import MISSING, VERMILION, colour, ink, marker
 from analysis.figures.theme import DOUBLE, HEAD, LAYER, STATE_NAMES, as_written
-from analysis.roles import families
 
 LAYER_UPWARDS = "layer (0-based, layer 0 at the bottom)"
 
@@ -121,7 +120,7 @@ def head_summary(
     """The heads of one encoder: colour for the ablation effect, marks for roles that have a control, frames.
 
     `table` is the role table of one task and state; `effect` (NaN: not measured) is named `label`, and `frame` says
-    what the `framed` heads are. A head is syntactic if it has the role or one of its relations.
+    what the `framed` heads are. Syntactic is the pooled role.
     """
     layers, heads = effect.shape
     axes = theme.canvas(DOUBLE, 0.42 * layers + 1.3)
@@ -131,7 +130,7 @@ def head_summary(
     )  # pale, so that marks stand out
     axes.figure.colorbar(mesh, ax=axes, label=label, format="{x:g}").ax.set_ylim(0, top)
     for role, (across, upwards) in PLACES.items():
-        rows = table[table["role"].isin(families()[role]) & table["assigned"].eq(True)]
+        rows = table[(table["role"] == role) & table["assigned"].eq(True)]
         for (layer, head), labels in rows.groupby(["layer", "head"])[[*FILLS]]:
             strictest = [fill for count, (fill, _) in FILLS.items() if labels[count].eq(True).any()][-1]
             axes.plot(head + across, layer + upwards, ms=6.5, fillstyle=strictest, **_look(role))
