@@ -192,7 +192,6 @@ finding(
 # In the committed run of glue-minilm, layer 3 gains more than half of all new labels (46 of 82). Attention leaves `[CLS]`, on which
 # its heads rest, and what goes to words can raise the scores of local, syntactic and block at once, without a head that has learnt a
 # new function. This is not all: layers 4 and 5 turn about as much attention to words (10 and 8 points), but gain 11 labels and 1.
-# Whether the later layers change most is inconclusive (C9a).
 
 # %% [markdown]
 # ## Would another fine-tuning run give the same heads? (F13)
