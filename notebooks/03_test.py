@@ -166,32 +166,23 @@ results.save_figure(figure, f"F5-sets-{task}")
 
 # %%
 on_twins = compose(results.load_controls(task, seeds[0], second=True), *choices)
-shares = {}
-for name, labels in {
-    "heads": table,
-    "their positional twins": published_table(on_twins, Rule(tau, alpha)),
-}.items():
-    members, any_relation = roles.memberships(labels), roles.coarse_memberships(labels)["syntactic"]
-    shares[name] = {
-        "local": members["local"].sum(),
-        "and syntactic": (members["local"] & members["syntactic"]).sum(),
-        "and syntactic, any relation": (members["local"] & any_relation).sum(),
-        "all syntactic": members["syntactic"].sum(),
-    }
-shares = pd.DataFrame(shares).T
-shares
+labels = {"heads": table, "positional twins": published_table(on_twins, Rule(tau, alpha))}
+shares = pd.DataFrame({name: roles.local_and_syntactic(part) for name, part in labels.items()}).T
+names = {"both": "local and syntactic", "both_any": "local and any syntactic role"}
+shares.rename(columns=names)
 
 # %%
-both = shares["and syntactic"] / shares["local"]  # 0 / 0 without a local head
+heads, twins = shares.loc["heads"], shares.loc["positional twins"]
 finding(
-    f"{shares.loc['heads', 'and syntactic']} of {shares.loc['heads', 'local']} local heads have the syntactic role as well "
-    f"({both['heads']:.0%}; paper: 42 to 89 %), and so do {shares['and syntactic'].iloc[1]} of {shares['local'].iloc[1]} local twins "
-    f"({both.iloc[1]:.0%}), which know no words. With any of the four relations it is {shares.loc['heads', 'and syntactic, any relation']} "
-    f"and {shares['and syntactic, any relation'].iloc[1]}."
+    f"{heads['both']} of {heads['local']} local heads have the syntactic role as well ({heads['both'] / max(heads['local'], 1):.0%}; "
+    f"paper: 42 to 89 %), and {twins['both']} of {twins['local']} local twins, which know no words, do "
+    f"({twins['both'] / max(twins['local'], 1):.0%}). With any of the four relations it is {heads['both_any']} heads and "
+    f"{twins['both_any']} twins."
 )
 
 # %% [markdown]
-# The share that speaks for two functions is thus what positions give. The next section asks how many heads know more than that.
+# Where the share of the twins is as large, the overlap is what positions give, and needs no head with two functions. The next section
+# asks how many heads know more than that.
 #
 # ## Would a head that knows nothing of the role pass, too? (F10)
 #
@@ -216,7 +207,7 @@ for axes, role in zip(grid, ["local", "syntactic", "block", "nsubj", "dobj", "am
     axes.minorticks_off()
 figure.legend(*grid[0].get_legend_handles_labels(), ncols=3, loc="outside upper center")
 figure.supxlabel("mean sieve bias score (log scale; 1: uniform attention; dashed: τ)")
-figure.supylabel(f"{layers * heads} heads, ordered by score")
+figure.supylabel(f"{np.prod(theme.grid_size(table))} heads, ordered by score")
 results.save_figure(figure, f"F10-forest-{task}")
 
 # %%
@@ -225,7 +216,7 @@ shown = {**roles.COUNT_NAMES, "unlabelled": "other heads", "unlabelled_exceed": 
 counts[[*shown]].rename(columns=shown).loc[order]
 
 # %%
-syntactic, block, cls, sep = (counts.loc[role] for role in ("syntactic", "block", "cls", "sep"))
+syntactic, block = (counts.drop(columns="ratio").loc[role] for role in ("syntactic", "block"))
 finding(
     f"Of {syntactic['assigned']} syntactic heads, {syntactic['exceeds_control']} attend to a word's governor more than their positional "
     f"twins do, as {syntactic['unlabelled_exceed']} of the {syntactic['unlabelled']} other heads do; "
