@@ -31,6 +31,7 @@ ENCODERS = {
     "bert-base-uncased": "BERT-base, a masked language model",
 }
 TEMPLATE = "docs/front-page.md"
+TWIN_COLUMNS = ["local_heads", "both_heads", "local_twins", "both_twins"]  # of the table twins
 WHOLE = "STUDY_WHOLE"  # the environment variable that Make sets if all papers run
 
 
@@ -102,6 +103,9 @@ def places(results: Results) -> dict[str, str]:
     }
     for role, row in counts.reindex(ROLES).iterrows():
         texts |= {f"{role}_{label}": number_text(row[label]) for label in COUNTS}
+    syntactic = counts.reindex(ROLES).loc["syntactic"]
+    base_rate = syntactic["unlabelled_exceed"] / syntactic["unlabelled"]
+    texts |= {"syntactic_base_rate": number_text(base_rate, ".0%")} | _twins(results)
     # Redirecting the matching heads, by pair task: falls of the AUC, and shares of pairs called matching.
     answers = pd.concat([results.load_if_saved(name) for name in ("matching_redirection", "matching_dial")])
     answers = answers.reindex(columns=["task", "trained", "compared", "edit", "fall", "share"])
@@ -122,6 +126,17 @@ def places(results: Results) -> dict[str, str]:
         share = number_in(slopes, column, response=AUC, variant=WITHOUT, term=ALL_ROLES)
         texts[column] = number_text(share, ".0%")
     return texts | _costs()
+
+
+def _twins(results: Results) -> dict[str, str]:
+    """Local labels of heads and of their positional twins, and the share of each that is syntactic as well."""
+    table = results.load_if_saved("twins").reindex(columns=["state", *TWIN_COLUMNS])
+    sums = table.loc[table["state"] == "finetuned", TWIN_COLUMNS].sum(min_count=1)
+    texts = {}
+    for name in ("heads", "twins"):
+        texts[f"local_{name}"] = number_text(sums[f"local_{name}"])
+        texts[f"both_{name}_share"] = number_text(sums[f"both_{name}"] / sums[f"local_{name}"], ".0%")
+    return texts
 
 
 def _costs() -> dict[str, str]:
