@@ -27,6 +27,7 @@ PAPERS = ("pande2021", "clark2019", "michel2019", "kovaleva2019", "pascual2021",
 # What "pre-trained" means in the tables of an encoder.
 ENCODERS = {
     "minilm": "MiniLM, a sentence encoder tuned on a billion pairs of texts, which is not a masked language model",
+    "mpnet": "MPNet, of BERT-base's size, a sentence encoder tuned on a billion pairs of texts",
     "tiny": "random weights: its heads have learnt nothing",
     "bert-base-uncased": "BERT-base, a masked language model",
 }
