@@ -88,8 +88,7 @@ endif
 # An environment of .venv gets what the encoders of the profile need.
 WHEELS := $(if $(ENVIRONMENT),$(if $(filter mpnet,$(ENCODERS)),.venv/mpnet))
 
-# finished/ has a folder for each run that was killed while its results were moved to their places.
-$(TASKS): $(ENVIRONMENT) profiles/$(PROFILE).yaml analysis/study/profiles.py $(wildcard notebooks/*.py $(CACHE)/finished/*)
+$(TASKS): $(ENVIRONMENT) profiles/$(PROFILE).yaml analysis/study/profiles.py $(wildcard notebooks/*.py)
 	@$(PYTHON) -m analysis.study.profiles --profile $(PROFILE)
 
 $(CACHE)/parameters/%.yaml: ; @$(PYTHON) -m analysis.study.profiles --profile $(PROFILE)
@@ -113,7 +112,7 @@ DRAWN  := $(BANKS) $(call room,statistics figures)
 # --- the study: which run needs which, and which rooms ----------------------------------------------------
 
 # Lists of tasks of the profile: those whose heads get roles, and all for which an encoder is fine-tuned.
-ROLES := 03_test_all.tasks 03_robustness.tasks 04_compare.tasks 10_synthesis.tasks 11_matching.pair_tasks
+ROLES := 03_test_all.tasks 03_robustness.tasks 04_compare.tasks 04_claims.tasks 10_synthesis.tasks 11_matching.pair_tasks
 TUNED := $(ROLES) 06_michel_ablation.tasks 06_michel_pruning.tasks 07_kovaleva_patterns.tasks 07_kovaleva_disable.tasks \
   07_kovaleva_disable.start_tasks 08_pascual.tasks 10_synthesis.model_tasks 11_matching.single_tasks
 tasks = $(sort $(foreach list,$1,$($(list))))
@@ -132,12 +131,13 @@ $(finetuned): $D/01_extract-%-finetuned: $D/00_finetune-%
 score := $(addprefix $D/02_score-,$(call tasks,$(ROLES)))
 tests := $(addprefix $D/03_test-,$(call tasks,$(ROLES)))
 example = $(firstword $(filter %-mrpc,$1) $1)
-pande2021 := $(call example,$(score)) $(call example,$(tests)) $D/03_test_all $D/03_robustness $D/04_compare
+pande2021 := $(call example,$(score)) $(call example,$(tests)) $D/03_test_all $D/03_robustness $D/04_compare $D/04_claims
 $(sort $(pande2021) $(score) $(tests)): $(DRAWN) $(call room,papers/pande2021)
 $(score): $D/02_score-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
 $(tests): $D/03_test-%: $D/03_test_all
 $D/03_test_all: $(pretrained) $(finetuned)
 $D/03_robustness $D/04_compare: $(pretrained) $(finetuned) $D/03_test_all
+$D/04_claims: $(pretrained) $(finetuned)
 
 # What Does BERT Look At?
 clark2019 := $D/05_clark_surface $D/05_clark_syntax
@@ -261,7 +261,7 @@ test-machines: $(ENVIRONMENT)  ## the smoke study and the statistics tests under
 	  tests/statistics tests/synthesis
 
 bench: $(ENVIRONMENT)  ## what scoring, testing, the companion analyses and the head explorer cost, large corpora, and threads
-	@set -e; for name in extraction significance companions interventions explorer scale threads; do $(PYTHON) benchmarks/$$name.py; done
+	@set -e; for name in extraction significance calibration companions interventions explorer scale threads; do $(PYTHON) benchmarks/$$name.py; done
 
 lint: $(ENVIRONMENT)  ## check style and formatting
 	$(PYTHON) -m ruff check .
