@@ -63,7 +63,7 @@ def cost(name: str, examples: list[Example], repeats: int) -> Values:
     encoder, relations = classifier(name), parse(examples)
     heads = single_heads(encoder)
     edit = sets(encoder, {"edit": [(encoder.layers // 2, 1)]}, Redirection())
-    few = examples[:4]
+    few = examples[:2]
     work = {
         "read a pair": (lambda: extract(encoder, examples, relations, progress=False), len(examples)),
         "ablate one head, a pair": (
