@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,6 +27,7 @@ ABLATION = "task seed layer head metric baseline change low high p p_by".split()
 ALL_BUT_ONE = [*ABLATION[:4], "chosen_on", *ABLATION[4:]]
 MARGIN = 0.2  # the share of a classifier's lead whose loss counts as none
 DRAWS = 199  # bootstrap draws of the sequences
+LEVEL = 0.05  # 1 - coverage of the interval that shows a loss to be harmless
 EVERY = "every head"  # value of `chosen_on` if no head is chosen
 HALVES = ("one half", "the other half")
 TRANSFER = "model data_a data_b metric correlation value low high largest heads".split()
@@ -83,17 +85,24 @@ def overview(changes: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
     ).reset_index()  # fmt: skip
 
 
-def harmless(
-    logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], task: str
-) -> Bool[np.ndarray, "draw variant"]:
-    """Whether each intervention loses at most MARGIN of the lead over the constant answer.
+class Harmless(NamedTuple):
+    """Which interventions lose at most MARGIN of the lead over the constant answer.
 
-    The first row is the sample, the others are draws of its sequences; the margin is that of the sample.
+    `estimated`: the first row is the sample, the others are draws of its sequences; the margin is that of the sample.
+    `shown`: the whole 95 % interval of the change lies above the margin.
     """
+
+    estimated: Bool[np.ndarray, "draw variant"]
+    shown: Bool[np.ndarray, " variant"]
+
+
+def harmless(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], task: str) -> Harmless:
+    """Which interventions are harmless in the task's metric (see `Harmless`)."""
     metric = task_named(task).metrics[0]
     changes = compared(logits, labels, metric)
     before, after = changes.weighted(resampled(len(changes.base), DRAWS))
-    return after - before >= -MARGIN * (changes.baseline - floor(metric, labels)) - 1e-12
+    margin = -MARGIN * (changes.baseline - floor(metric, labels)) - 1e-12
+    return Harmless(after - before >= margin, changes.interval(LEVEL, DRAWS, seed=0)[0] >= margin)
 
 
 def harmless_shares(
@@ -102,19 +111,20 @@ def harmless_shares(
     labels: Labels,
     trained: Collection[Run],
 ) -> pd.DataFrame:
-    """The table `michel_tolerated`: the share of `harmless` ablations, mean over the runs `trained`.
+    """The table `michel_tolerated`: the share of ablations that are estimated to be `harmless`, and shown to be.
 
-    `heads` holds the logits with each head ablated, `layers` those with one head left in each layer. A task without a
-    trained run has no value.
+    Both are means over the runs `trained`. `heads` holds the logits with each head ablated, `layers` those with one
+    head left in each layer. A task without a trained run has no value.
     """
     rows = []
     for unit, logits in (("head", heads), ("layer", layers)):
         for task in dict.fromkeys(task for task, _ in logits):
             runs = [logits[run] for run in logits if run[0] == task and run in trained]
-            shares = [harmless(answers, labels[task], task).mean(axis=1) for answers in runs]
-            interval = draws_interval(np.array(shares)) if runs else (np.nan,) * 3
-            rows.append((unit, task, *interval, len(runs)))
-    return pd.DataFrame(rows, columns=["unit", "task", "value", "low", "high", "runs"])
+            ablations = [harmless(answers, labels[task], task) for answers in runs]
+            estimated = np.array([heads.estimated.mean(axis=1) for heads in ablations])
+            shown = np.mean([heads.shown.mean() for heads in ablations]) if runs else np.nan
+            rows.append((unit, task, *draws_interval(estimated), shown, len(runs)))
+    return pd.DataFrame(rows, columns=["unit", "task", "value", "low", "high", "shown", "runs"])
 
 
 def ranked_heads(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], task: str) -> pd.DataFrame:
