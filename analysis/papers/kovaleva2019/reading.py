@@ -22,8 +22,7 @@ from analysis.encoders.models import Encoder
 from analysis.encoders.tap import read_layers
 from analysis.papers.kovaleva2019.labellers import RULES_DIGEST, Maps, label_maps, padded, real_tokens
 from analysis.papers.kovaleva2019.names import ARGUMENTS, CLS, FEATURES, NEGATION, PARTS_OF_SPEECH, SEP
-from analysis.texts.examples import Example, Relation, Tag, clusters
-from analysis.texts.syntax import Relations
+from analysis.texts.examples import Example, Relation, Relations, Tag, clusters
 
 # The paper's list of negations as words; a contraction is two words, and the second is n't.
 NEGATIVE_WORDS = frozenset("neither nor not never none nothing nowhere n't n’t".split())
