@@ -176,7 +176,7 @@ def gain_of_linguistic_features(blocks: xr.DataArray, trained: Collection[Run], 
         means = gains.mean(("seed", "block")).fillna(-np.inf)  # no sequence may have a feature
         return gains[means.values.argmax()] / by_layer(before, f"[{sink.upper()}]").mean()
 
-    return over_tasks(blocks, trained, largest_gain)
+    return over_tasks(blocks, trained, largest_gain).assign(token=f"[{sink.upper()}]")
 
 
 def rises_without_a_head(rises: pd.DataFrame) -> pd.DataFrame:

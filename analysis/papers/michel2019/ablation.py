@@ -121,9 +121,11 @@ def harmless_shares(
         for task in dict.fromkeys(task for task, _ in logits):
             runs = [logits[run] for run in logits if run[0] == task and run in trained]
             ablations = [harmless(answers, labels[task], task) for answers in runs]
-            estimated = np.array([heads.estimated.mean(axis=1) for heads in ablations])
-            shown = np.mean([heads.shown.mean() for heads in ablations]) if runs else np.nan
-            rows.append((unit, task, *draws_interval(estimated), shown, len(runs)))
+            values: Sequence[float] = (np.nan,) * 4
+            if runs:
+                shares = np.array([ablation.estimated.mean(axis=1) for ablation in ablations])
+                values = *draws_interval(shares), np.mean([ablation.shown.mean() for ablation in ablations])
+            rows.append((unit, task, *values, len(runs)))
     return pd.DataFrame(rows, columns=["unit", "task", "value", "low", "high", "shown", "runs"])
 
 

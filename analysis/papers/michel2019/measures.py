@@ -24,6 +24,17 @@ def published(name: str) -> pd.DataFrame:
     return pd.read_csv(FOLDER / f"published_{name}.csv")
 
 
+def published_course(task: str, order: str) -> pd.DataFrame:
+    """The replication's curve of one order, with share (pruned heads of BERT-base) and kept (share of the lead).
+
+    With all heads pruned the classifier gives the constant answer.
+    """
+    rows = published("pruning").query("task == @task and order == @order").sort_values("heads")
+    constant = rows["value"].min() if len(rows) else 0.0
+    lead = (rows["value"] - constant) / (rows["value"].head(1).sum() - constant)
+    return rows.assign(share=rows["heads"] / rows["heads"].max(), kept=lead)
+
+
 def measures(
     harmless: pd.DataFrame,
     transfer: pd.DataFrame,

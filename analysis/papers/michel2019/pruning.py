@@ -171,8 +171,9 @@ def prunable_table(
         for order, counts in steps.groupby("order", sort=False)["heads"]:
             steps_so_far = np.vstack([without_loss.estimated, without_loss.shown])[:, counts.index]
             so_far = np.logical_and.accumulate(steps_so_far, axis=1)
-            *estimated, shown = (so_far * counts.to_numpy()).max(axis=1) / counts.max()
-            values = (*draws_interval(estimated), shown) if (task, seed) in trained else (np.nan,) * 4
+            shares = (so_far * counts.to_numpy()).max(axis=1) / counts.max()
+            in_trained_run = (task, seed) in trained
+            values = (*draws_interval(shares[:-1]), shares[-1]) if in_trained_run else (np.nan,) * 4
             metric = task_named(task).metrics[0]
             rows.append([task, seed, order, metric, *values, published.get(task, np.nan)])
     columns = "task seed order metric share low high shown bert_base_published".split()

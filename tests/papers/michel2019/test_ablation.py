@@ -55,8 +55,16 @@ def test_harmless_losses_are_at_most_a_fifth_of_the_lead(single):
     runs = {("sst-2", 0): single, ("sst-2", 1): single}
     table = ablation.harmless_shares(runs, {}, {"sst-2": LABELS}, [("sst-2", 0)])
     assert table.loc[0, ["unit", "task", "runs"]].tolist() == ["head", "sst-2", 1]
-    assert table.loc[0, "value"] == pytest.approx(5 / 6)
+    assert table.loc[0, ["value", "shown"]].tolist() == pytest.approx([5 / 6, 1 / 6])  # 40 answers show a gain alone
     assert ablation.harmless_shares(runs, {}, {"sst-2": LABELS}, [])["value"].isna().all()
+
+
+def test_harmless_is_shown_where_the_whole_interval_is_above_the_margin():
+    """The lead is 160 of 400 answers, the margin 32: losses of 0 and 20 are shown to be harmless, 25 and 40 are not."""
+    labels = np.arange(400) % 2
+    ablations = ablation.harmless(logits(wrong(labels, [40, 40, 60, 65, 80]), NAMES[:4]), labels, "sst-2")
+    assert ablations.estimated[0].tolist() == [True, True, True, False]
+    assert ablations.shown.tolist() == [True, True, False, False]
 
 
 def test_transfer_takes_a_split_or_the_dev_set_of_a_task():

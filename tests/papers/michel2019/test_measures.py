@@ -37,10 +37,12 @@ def test_every_claim_has_its_value_and_reasons_name_tasks_that_did_not_train():
     assert [*table.index] == [*frames]
     expected = {"M1": 0.85, "M3": 0.3, "M4": 0.4, "M5": 0.5, "M6": 0.2, "M7": 0.3, "M8": 0.2}
     assert table["estimate"].to_dict() == pytest.approx(expected)
-    assert table.index[table["verdict"] == "supported"].tolist() == ["M1", "M4", "M5", "M6", "M7", "M8"]
+    assert table.index[table["verdict"] == "supported"].tolist() == ["M1", "M4", "M5", "M6", "M8"]
+    assert table.loc["M7", ["verdict", "reason"]].tolist() == ["not applicable", "times of one machine"]
     assert table.loc["M1", ["runs", "reason"]].tolist() == [3, "rte: no run trained successfully"]
     assert table.loc["M8", "reason"] == "b: no run trained successfully early on"
-    assert table.loc[["M4", "M5"], "control"].tolist() == pytest.approx([0.8, 0.2])
+    assert table.loc[["M1", "M3", "M4"], "reference"].tolist() == pytest.approx([0.65, 0.1, 0.8])
+    assert table.loc["M5", "control"] == pytest.approx(0.2)
 
 
 def test_without_sets_runs_or_large_batches_claims_are_not_applicable():

@@ -83,9 +83,24 @@ def test_prunable_share_ends_at_the_first_loss_of_a_fifth_of_the_lead():
     table = table.set_index(["seed", "order"])
     assert table.loc[(0, "importance"), "share"] == 0.5
     assert table.loc[(0, "random 0"), "share"] == 0
+    assert table.loc[(0, "importance"), "shown"] == 0  # 40 answers show nothing
     assert table.loc[(0, "importance"), "low"] < 0.5 < table.loc[(0, "importance"), "high"]
     assert table.loc[1, ["share", "low"]].isna().all(axis=None)  # a run without a lead
     assert table["bert_base_published"].eq(0.6).all()
+
+
+def test_importance_agrees_with_effects_as_ranks_do():
+    heads = pd.DataFrame({"task": "mrpc", "seed": 0, "layer": 0, "head": range(4)})
+    importances = heads.assign(granularity="example", normalised=False, importance=[1.0, 2.0, 3.0, 9.0])
+    others = importances.assign(normalised=True, importance=0.0)
+    effects = heads.assign(metric="auc", effect=[0.1, 0.3, 0.2, 0.4])
+    twice = [
+        pd.concat([table, table.assign(task="qqp")]) for table in (pd.concat([importances, others]), effects)
+    ]
+    twice[1].loc[twice[1]["task"] == "qqp", "effect"] = [4, 3, 2, 1]
+    table = pruning.importance_agreement(*twice).set_index("task")
+    assert table["value"].to_dict() == pytest.approx({"mrpc": 0.8, "qqp": -1, pruning.ALL_TASKS: -0.1})
+    assert table.loc[pruning.ALL_TASKS, "low"] < -1  # two tasks
 
 
 def test_later_gain_compares_the_end_with_the_first_lead():
