@@ -13,7 +13,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from consistency import copies_of_other_code, faults_of_index, without_meaning
+from consistency import cells_with_extra_pictures, copies_of_other_code, faults_of_index, without_meaning
 from studies import values_of
 
 from analysis.files import ROOT, git
@@ -62,6 +62,11 @@ def test_copies_have_the_parameters_of_the_profile(folder: Path):
         if values_of(nbformat.read(path, as_version=4)) != parameters(notebook, folder.name, named):
             different.append(path.stem)
     assert different == []
+
+
+def test_no_cell_shows_more_pictures_than_it_saves(folder: Path):
+    skip_unless_present(folder.name, f"results/{folder.name}/notebooks", ["notebooks"])
+    assert cells_with_extra_pictures(folder) == []
 
 
 def test_index_is_complete(folder: Path):
