@@ -50,7 +50,7 @@ def _entry(name: str, entries: Iterable[str]) -> str | None:
 
 
 def cells_with_extra_pictures(folder: Path) -> list[str]:
-    """The cells of executed copies that show more pictures than they save figures, as an empty one above the real one."""
+    """The cells of executed copies that show more pictures than they save figures, such as an empty one."""
     extra = []
     for path in sorted(folder.glob("notebooks/*.ipynb")):
         for number, cell in enumerate(nbformat.read(path, as_version=4).cells):
