@@ -44,7 +44,6 @@ precision: str = "float32"
 
 # %%
 import matplotlib.pyplot as plt
-import pandas as pd
 from matplotlib.colors import SymLogNorm
 
 from analysis.encoders.interventions import all_but_one, predict, single_heads
@@ -189,7 +188,7 @@ main_metric(summary)[columns].style.format(precision=3).hide()
 # %%
 effects = ablation.effects_by_metric(single, labels)
 results.save_table(effects, "michel_effects")
-results.save_table(pd.concat([changes[ablation.ABLATION], ablation.auc_changes(effects)]), "michel_ablation")
+results.save_table(changes[ablation.ABLATION], "michel_ablation")
 first_effects = effects[effects["seed"] == seeds[0]]
 results.save_figure(rank_panels(first_effects, first_effects["task"].unique()), "michel-F1-ranks")
 

@@ -221,7 +221,7 @@ results.save_figure(figure, "michel-F5-pruning")
 # paper reports for BERT-base.
 
 # %%
-prunable = pruning.prunable_table(logits, labels, trained_logits, measures.published("prunable"))
+prunable = pruning.prunable_table(logits, labels, trained_logits)
 results.save_table(prunable, "michel_prunable")
 columns = ["task", "order", "share", "low", "high", "shown", "bert_base_published"]
 orders = prunable["order"].isin([measures.IMPORTANCE, measures.SCORE, measures.REESTIMATED])

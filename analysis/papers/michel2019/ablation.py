@@ -57,13 +57,6 @@ def effects_by_metric(logits: Mapping[Run, xr.DataArray], labels: Labels) -> pd.
     return table[[*first, *table.columns.drop(first)]]
 
 
-def auc_changes(effects: pd.DataFrame) -> pd.DataFrame:
-    """The changes of the AUC in the table `michel_effects`, as rows of `michel_ablation`; they have no p."""
-    table = effects[effects["metric"] == AUC]
-    table = table.assign(change=0 - table["effect"], low=0 - table["high"], high=0 - table["low"])
-    return table.reindex(columns=ABLATION)
-
-
 def overview(changes: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
     """How many ablations lose or gain significantly, by run and metric, and the smallest loss that the test detects.
 

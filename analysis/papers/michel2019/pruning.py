@@ -14,7 +14,7 @@ from analysis.encoders.interventions import Head, Intervention, cumulative
 from analysis.encoders.models import Encoder
 from analysis.encoders.pruning import importance, normalised
 from analysis.papers.michel2019.ablation import DRAWS, harmless, ranked_heads
-from analysis.papers.michel2019.measures import IMPORTANCE, RANDOM, main_metric
+from analysis.papers.michel2019.measures import IMPORTANCE, RANDOM, main_metric, published
 from analysis.statistics.answers import metrics_of
 from analysis.statistics.changes import BASELINE, change_table, compared
 from analysis.statistics.effects import AUC
@@ -157,14 +157,14 @@ def shares_of_lead(curves: pd.DataFrame, labels: Labels, trained: Collection[Run
 
 
 def prunable_table(
-    logits: Mapping[Run, xr.DataArray], labels: Labels, trained: Collection[Run], reference: pd.DataFrame
+    logits: Mapping[Run, xr.DataArray], labels: Labels, trained: Collection[Run]
 ) -> pd.DataFrame:
     """The table `michel_prunable`: the largest share of heads that each order prunes so that every step is `harmless`.
 
     Heads go in steps of a tenth. share is estimated; with shown every step is shown to be harmless. NaN for runs that
-    are not in `trained`. `reference` is published_prunable.csv, shares without noticeable loss.
+    are not in `trained`. bert_base_published is the share that the paper reports.
     """
-    published, rows = reference.set_index("task")["share"], []
+    reference, rows = published("prunable").set_index("task")["share"], []
     for (task, seed), answers in logits.items():
         steps = steps_of(answers["intervention"].values)
         without_loss = harmless(answers, labels[task], task)
@@ -175,7 +175,7 @@ def prunable_table(
             in_trained_run = (task, seed) in trained
             values = (*draws_interval(shares[:-1]), shares[-1]) if in_trained_run else (np.nan,) * 4
             metric = task_named(task).metrics[0]
-            rows.append([task, seed, order, metric, *values, published.get(task, np.nan)])
+            rows.append([task, seed, order, metric, *values, reference.get(task, np.nan)])
     columns = "task seed order metric share low high shown bert_base_published".split()
     return pd.DataFrame(rows, columns=columns)
 
@@ -190,12 +190,10 @@ def importance_agreement(importances: pd.DataFrame, effects: pd.DataFrame) -> pd
     importance = importances[(importances["granularity"] == "example") & ~importances["normalised"]]
     heads = importance.merge(effects[effects["metric"] == AUC], on=keys)
     by_task = {
-        task: rows["importance"].corr(rows["effect"], "spearman")
-        for task, rows in heads.groupby("task", sort=False)
+        task: rows["importance"].corr(rows["effect"], "spearman") for task, rows in heads.groupby("task")
     }
-    values = [*by_task.values()]
-    mean = mean_interval(np.array(values)) if values else (np.nan,) * 3
-    rows = [*((task, value, np.nan, np.nan) for task, value in by_task.items()), (ALL_TASKS, *mean)]
+    rows = [(task, value, np.nan, np.nan) for task, value in by_task.items()]
+    rows.append((ALL_TASKS, *mean_interval(np.array([*by_task.values()]))))
     return pd.DataFrame(rows, columns=["task", "value", "low", "high"])
 
 

@@ -10,7 +10,6 @@ from removals import logits, wrong
 from analysis.encoders.interventions import predict
 from analysis.encoders.pruning import importance
 from analysis.papers.michel2019 import pruning
-from analysis.papers.michel2019.measures import published
 
 N = 40
 LABELS = np.arange(N) % 2
@@ -79,7 +78,7 @@ def test_prunable_share_ends_at_the_first_loss_of_a_fifth_of_the_lead():
     names = [f"{order} {count}" for order in ("importance", "random 0") for count in (1, 2, 3, 4)]
     answers = logits(wrong(LABELS, [4, 4, 7, 20, 4, 8, 4, 4, 20]), names)
     runs = {("sst-2", 0): answers, ("sst-2", 1): answers}
-    table = pruning.prunable_table(runs, {"sst-2": LABELS}, [("sst-2", 0)], published("prunable"))
+    table = pruning.prunable_table(runs, {"sst-2": LABELS}, [("sst-2", 0)])
     table = table.set_index(["seed", "order"])
     assert table.loc[(0, "importance"), "share"] == 0.5
     assert table.loc[(0, "random 0"), "share"] == 0
