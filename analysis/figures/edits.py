@@ -151,8 +151,9 @@ def rank_panels(effects: pd.DataFrame, tasks: Sequence[str]) -> Figure:
         for lowers, colour in ((False, "0.75"), (True, "black")):
             heads = ranks[ranks["lowers"] == lowers]
             axes.scatter(heads["auc"], heads["loss"], s=10, color=colour, linewidth=0)
-        for (layer, head), row in ranks[ranks["lowers"]].head(NAMED).iterrows():
-            place = {"xytext": (4, 0), "textcoords": "offset points", "va": "center", "fontsize": 6.5}
-            axes.annotate(f"{layer}-{head}", (row["auc"], row["loss"]), **place)
+        height = -np.inf
+        for (layer, head), row in ranks[ranks["lowers"]].head(NAMED).sort_values("loss").iterrows():
+            height = max(height + 0.08 * len(ranks), row["loss"])  # names do not lie upon one another
+            axes.text(row["auc"] + 0.04 * len(ranks), height, f"{layer}-{head}", va="center", fontsize=6.5)
         axes.set(title=task)
     return figure

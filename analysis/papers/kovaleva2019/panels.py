@@ -88,10 +88,11 @@ def feature_maps(features: pd.DataFrame, names: Sequence[str], bert_layers: pd.D
                 mesh = layer_head_mesh(axes, values, cmap="mako_r", vmin=0, vmax=top)
             else:
                 axes.set_axis_off()
+                axes.text(0.5, 0.5, "NA", ha="center", va="center", transform=axes.transAxes)
             axes.set_title(f"{name}, {title}")
+            if title == "BERT-base":
+                axes.set_xticks([0, 1], ["before", "after"])
         row[0].set_ylabel(LAYER)
         figure.colorbar(mesh, ax=row, aspect=12, pad=0.01, format="{x:.2g}", label="mean attention")
-    if bert_layers is not None:
-        grid[0, -1].set_xticks([0, 1], ["before", "after"])
     figure.supxlabel(HEAD)
     return figure
