@@ -185,10 +185,8 @@ results.save_figure(figure, "kovaleva-F1-patterns")
 
 # %%
 finding(
-    f"A head has its pattern whatever the text: these do in {heads['share'].min():.0%} to {heads['share'].max():.0%} of the "
+    f"Before fine-tuning, these heads have their patterns in {heads['share'].min():.0%} to {heads['share'].max():.0%} of the "
     f"sequences of {tasks[0]}."
-    if heads["share"].min() > 0.9
-    else f"The heads drawn have their patterns in {heads['share'].min():.0%} to {heads['share'].max():.0%} of the sequences of {tasks[0]}."
 )
 
 # %% [markdown]
