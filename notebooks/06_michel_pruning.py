@@ -18,7 +18,8 @@
 # faster is a pruned encoder, and do few heads matter from the start of fine-tuning?
 #
 # *Source: Michel et al. 2019, "Are Sixteen Heads Really Better than One?", sections 4 to 6 (claims M1 to M8). Heads are pruned
-# without any training after it, and all scores are compared with those of the whole classifier on the same sequences.*
+# without any training after it, and all scores are compared with those of the whole classifier on the same sequences. Layers and
+# heads count from 0 (the paper's from 1).*
 
 # %% tags=["parameters"]
 profile: str = "offline"

@@ -16,7 +16,8 @@
 # heads raise the score than chance allows, and how small a loss our samples could detect.
 #
 # *Kovaleva et al. 2019, "Revealing the Dark Secrets of BERT", section 4.6, figures 8 and 9, and Table 1. Published
-# values are those of BERT-base. Departures: exact tests, intervals, several fine-tuning runs.*
+# values are those of BERT-base; layers and heads count from 0 (the paper's from 1). Departures: exact tests, intervals, several
+# fine-tuning runs.*
 
 # %% tags=["parameters"]
 profile: str = "offline"

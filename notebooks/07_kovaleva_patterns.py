@@ -17,8 +17,9 @@
 # words of a frame more than any two words at the same distance?
 #
 # *Kovaleva et al. 2019, "Revealing the Dark Secrets of BERT", sections 4.1 to 4.5; figures 1, 2, 3, 5, 6 and 7.
-# Published values are those of BERT-base. Departures: rules instead of a network trained on 400 hand-labelled maps,
-# intervals over sequences, a control for every link, and words found by their position instead of their spelling.*
+# Published values are those of BERT-base; layers and heads count from 0 (the paper's from 1). Departures: rules instead of a
+# network trained on 400 hand-labelled maps, intervals over sequences, a control for every link, and words found by their
+# position instead of their spelling.*
 
 # %% tags=["parameters"]
 profile: str = "offline"
