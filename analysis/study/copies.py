@@ -15,8 +15,8 @@ import nbformat
 from analysis.errors import InputError, exit_status
 from analysis.figures.pictures import in_palette
 from analysis.files import ROOT, parse_yaml, write_text
-from analysis.study.folders import Folders, short
 from analysis.study.profiles import command_line, source
+from analysis.study.runs import Folders, short
 
 INJECTED = "injected-parameters"  # the tag of the cell with papermill's parameters
 LINKS = ("links-above", "links-below")  # ids of the first and the last cell

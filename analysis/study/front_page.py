@@ -16,10 +16,10 @@ from analysis.statistics.claim_pages import claims_page, current, paper_rows
 from analysis.statistics.claims import Claim, read_claims
 from analysis.statistics.effects import AUC
 from analysis.statistics.roles import COUNTS, ROLES, role_counts
-from analysis.study.folders import Folders
 from analysis.study.profiles import parameters
 from analysis.study.provenance import records_in, whole_cost
 from analysis.study.results import Results
+from analysis.study.runs import Folders
 from analysis.synthesis.regression import ALL_ROLES, WITHOUT
 
 # The folders of the papers and the synthesis, in the order of their notebooks; the Makefile has the same list.
@@ -91,13 +91,13 @@ def places(results: Results) -> dict[str, str]:
     """The numbers that README and the summary name, as texts; "–" for a number that no table has."""
     from analysis.synthesis.matching import BOTH, NATURAL, TO_OWN, TO_WRONG  # loads torch
 
-    tables, claims, profile = saved_claims(results), known_claims(), results.profile.folder.name
+    tables, profile = saved_claims(results), results.profile.folder.name
     names = [f"roles-{task}-finetuned" for task in parameters("04_compare", profile)["tasks"]]
     roles = [results.load_table(name) for name in names if name in results.table_names()]
     counts = role_counts(pd.concat(roles)) if roles else pd.DataFrame(columns=COUNTS)
     texts = {
         "claims": number_text(sum(map(len, tables.values()))),
-        "claims_with_control": number_text(sum(bool(c.control) for name in tables for c in claims[name])),
+        "claims_with_control": number_text(sum(table["control"].notna().sum() for table in tables.values())),
         "encoders": number_text(len(roles)),
     }
     for role, row in counts.reindex(ROLES).iterrows():

@@ -8,12 +8,11 @@ from pathlib import Path
 from analysis.errors import exit_status
 from analysis.files import write_text
 from analysis.statistics.claims import VERDICTS
-from analysis.study.folders import Folders
 from analysis.study.front_page import PAPERS, encoder_of, saved_claims
 from analysis.study.profiles import command_line, source
 from analysis.study.provenance import records_in
 from analysis.study.results import Results
-from analysis.study.runs import MACHINE_ROOM
+from analysis.study.runs import MACHINE_ROOM, Folders
 
 FIRST = ("99_summary", "03_test", "04_compare", "11_matching", "10_synthesis")  # what a newcomer reads first
 

@@ -5,9 +5,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from graphlib import TopologicalSorter
 
-from analysis.study.folders import Folders
 from analysis.study.profiles import command_line
 from analysis.study.provenance import records_in, whole_cost
+from analysis.study.runs import Folders
 
 
 def prerequisites(rules: str, runs: Sequence[str]) -> dict[str, set[str]]:

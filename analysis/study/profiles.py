@@ -5,7 +5,7 @@ import ast
 import sys
 from collections.abc import Mapping
 from functools import cache
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin
@@ -14,8 +14,8 @@ import yaml
 
 from analysis.errors import InputError, exit_status
 from analysis.files import ROOT, parse_yaml, write_text
-from analysis.study.folders import Folders
-from analysis.texts.tasks import TASKS, check_source, task_names
+from analysis.study.runs import RUNS_PER, Folders
+from analysis.texts.tasks import TASKS, check_source, task_name
 
 NOTEBOOKS = ROOT / "notebooks"
 PROFILES = ROOT / "profiles"
@@ -117,6 +117,20 @@ def parameters(notebook: str, profile: str, settings: Mapping[str, Any] = {}) ->
     return values
 
 
+def parse_name(name: str) -> tuple[str, dict[str, str]]:
+    """The notebook and the parameters in the name of a run: `03_test-mrpc` has the task mrpc.
+
+    Raises InputError for a name that no run has.
+    """
+    notebook = name.partition("-")[0]
+    keys = [key for key in RUNS_PER if key in declared(notebook)]
+    choices = product(*(RUNS_PER[key] for key in keys))
+    runs = {"-".join([notebook, *values]): dict(zip(keys, values, strict=True)) for values in choices}
+    if name not in (notebook, *runs):
+        raise InputError(f"there is no run {name}: choose from {', '.join(runs)}")
+    return notebook, runs.get(name, {})
+
+
 def command_line(module: str, text: str) -> argparse.ArgumentParser:
     """A parser for the command of a module with the option --profile; the text's first line describes it."""
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=text.splitlines()[0])
@@ -127,22 +141,21 @@ def command_line(module: str, text: str) -> argparse.ArgumentParser:
 def write_parameters(profile: str) -> None:
     """Writes what Make needs to know of a profile into its cache: the parameters of every notebook, and their tasks.
 
-    First the results of a run that was killed while they were moved reach their places.
     `parameters/<notebook>.yaml` is written only when a value changes, so that Make runs only what depends on it.
-    `tasks.mk` has a variable `<notebook>.<name>` for each list of tasks.
+    `tasks.mk` has a variable `<notebook>.<name>` for each list of tasks, and ENCODERS, the encoders of all notebooks.
     """
     notebooks = {name: parameters(name, profile) for name in notebook_names()}
     source = load_profile(profile).get("common", {}).get("source")
     folders = Folders(profile)
     folders.prepare()
-    folders.publish_all()
     for check in (check_tasks, check_texts):
         for notebook, values in notebooks.items():
             check(notebook, values, values.get("source", source))
-    lines = []
+    encoders = {values["encoder"] for values in notebooks.values() if "encoder" in values}
+    lines = [f"ENCODERS := {' '.join(sorted(encoders))}\n"]
     for notebook, values in notebooks.items():
         for name in (name for name in values if name.endswith("tasks")):
-            lines.append(f"{notebook}.{name} := {' '.join(task_names(values[name]))}\n")
+            lines.append(f"{notebook}.{name} := {' '.join(map(task_name, values[name]))}\n")
         text, path = yaml.safe_dump(values), folders.cache / "parameters" / f"{notebook}.yaml"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             write_text(path, text)
@@ -153,7 +166,9 @@ def check_tasks(notebook: str, values: Mapping[str, Any], source: str | None) ->
     """Raises InputError for an unknown task, one that does not fit the source of a profile, and a notebook without."""
     if values.get("tasks") == []:
         raise InputError(f"{notebook}: tasks is empty: choose from {', '.join(TASKS)}")
-    for task in chain.from_iterable(task_names(values[name]) for name in values if name.endswith("tasks")):
+    for task in chain.from_iterable(
+        map(task_name, values[name]) for name in values if name.endswith("tasks")
+    ):
         if task not in TASKS:
             raise InputError(f"{notebook}: task {task!r} is unknown: choose from {', '.join(TASKS)}")
         check_source(TASKS[task], source)

@@ -12,8 +12,7 @@ from typing import Any
 
 from analysis.errors import InputError
 from analysis.files import READ, ROOT, git, versions, write_text
-from analysis.study.folders import Folders
-from analysis.study.runs import Run
+from analysis.study.runs import Folders, Run
 
 PARSER = "parser"  # its name stands among the weights
 Place = Path | zipfile.Path  # a folder or a file, on the disk or in the archive that git makes

@@ -17,9 +17,9 @@ from analysis.figures import pictures
 from analysis.files import replacing, versions, write_text
 from analysis.statistics.intervals import above_zero
 from analysis.statistics.roles import LABELS
-from analysis.study.folders import STATES, Folders, short
+from analysis.study.profiles import declared, notebook_names, parse_name, source
 from analysis.study.provenance import PARSER, data_digest, new_record, records_in, weights_of, write_record
-from analysis.study.runs import VARIABLE, current_run
+from analysis.study.runs import STATES, VARIABLE, Folders, Run, short
 
 ATTENTION = "attention"  # the map source whose scores have no suffix in their file name
 BOOLEAN = (*LABELS, "exceeds_control")  # columns with missing values
@@ -43,6 +43,32 @@ def seeds_of(state: str, seeds: Sequence, checkpoint: str | None = None) -> list
     return [None] if state == STATES[0] else [*seeds]
 
 
+def current_run(profile: str) -> Run:
+    """The run that `analysis.run` announces to its kernel; elsewhere one named after the open notebook and its task."""
+    if VARIABLE in os.environ:
+        return Run(**json.loads(os.environ[VARIABLE]))
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    variables = shell.user_ns if shell else {}
+    path = os.environ.get("JPY_SESSION_NAME") or variables.get("__vsc_ipynb_file__")
+    name = Path(path).stem if path else _script_of(variables.get("In", []))
+    if (notebook := name.partition("-")[0]) in notebook_names():
+        values = {key: variables.get(key, default) for key, default in declared(notebook).items()}
+        run = Run(notebook, values | {"profile": profile})
+        parse_name(run.name)  # raises for a task that is unknown
+    else:
+        run = Run(name, {"profile": profile})
+    return run._replace(scratch=run.name)
+
+
+def _script_of(cells: Sequence[str]) -> str:
+    """The notebook whose script holds most of the text of executed cells; `python` if none does."""
+    cells = [cell for cell in cells if len(cell) > 100]  # a short one could be of any notebook
+    texts = {name: source(name).read_text(encoding="utf-8") for name in notebook_names() if cells}
+    sizes = {name: sum(len(cell) for cell in cells if cell in text) for name, text in texts.items()}
+    name = max(sizes, key=sizes.__getitem__, default="python")
+    return name if sizes.get(name) else "python"
+
+
 class Results(Folders):
     """The scores, tables and figures that a notebook reads and writes.
 
@@ -53,7 +79,7 @@ class Results(Folders):
 
     def __init__(self, profile: str):
         self.run = current_run(profile)
-        super().__init__(profile, self.run.scratch, self.run.stage)
+        super().__init__(profile, self.run)
         self.profile = Folders(profile)
         # Files are named after their content, so all runs share them.
         self.parses, self.logits = (self.profile.cache / name for name in ("parses", "logits"))
@@ -61,7 +87,7 @@ class Results(Folders):
         self._weights: dict[str, str] = {}
         self._record = new_record(self.run)
         if VARIABLE not in os.environ and "ipykernel" in sys.modules:
-            print(f"what this session saves goes to {short(self.folder)}/")
+            print(f"what this session saves goes to {self.folder}/")
 
     def _to_write(self, path: Path) -> Path:
         self._written.add(path)
@@ -73,6 +99,12 @@ class Results(Folders):
             return path
         inside = self.folder if path.is_relative_to(self.folder) else self.home
         return self.profile.folder / path.relative_to(inside)
+
+    def _missing(self, path: Path) -> InputError:
+        """What a run says of a file that it cannot read."""
+        known = self.run.notebook in notebook_names()
+        remedy = f"make {self.run.name if known else 'reproduce'} PROFILE={self.profile.home.name}"
+        return InputError(f"{short(path)} is missing or damaged: {remedy} makes all that this notebook reads")
 
     def checkpoint(self, task: str, seed: int, new: bool = False) -> Path:
         """The folder of the encoder fine-tuned on a task with a seed; `new`: the folder in which to save it."""
@@ -122,20 +154,20 @@ class Results(Folders):
         try:
             scores = xr.load_dataarray(path, engine="h5netcdf")
         except (OSError, ValueError, KeyError) as error:
-            state = STATES[0] if seed is None else STATES[1]
-            raise InputError(f"{path} is missing or damaged: run 01_extract-{task}-{state} again") from error
+            raise self._missing(path) from error
         self._weights[path.stem] = scores.attrs.get("weights_sha256", "")
         self.record_parser(scores.attrs.get(PARSER, GOLD))
         return scores
 
-    def load_controls(self, task: str, seed: int | None) -> xr.DataArray:
+    def load_controls(self, task: str, seed: int | None, second: bool = False) -> xr.DataArray:
         """The scores of the elementary sieves of a task and a seed on the control maps of their roles.
 
-        Raises InputError as `load_scores` does.
+        `second` takes the second control of roles that have one. Raises InputError as `load_scores` does.
         """
         bank = self.load_scores(task, seed)
-        sources = control_sieves(bank["role"].values.tolist())
-        return control_bank(bank, {source: self.load_scores(task, seed, maps=source) for source in sources})
+        sources = control_sieves(bank["role"].values.tolist(), second)
+        controls = {source: self.load_scores(task, seed, maps=source) for source in sources}
+        return control_bank(bank, controls, second)
 
     def save_table(self, table: pd.DataFrame, name: str, digits: int = 6) -> Path:
         """Writes a table as CSV, with `digits` significant digits and no p of 0, and its provenance; gives its path."""
@@ -163,9 +195,9 @@ class Results(Folders):
         """A saved table; raises InputError if it is missing or damaged."""
         path = self._to_read(self.tables / f"{name}.csv")
         try:
-            table = pd.read_csv(path)
+            table = pd.read_csv(path, keep_default_na=False, na_values=[""])  # "null" is a word
         except (OSError, ValueError) as error:
-            raise InputError(f"{path} is missing or damaged: run make reproduce for this profile") from error
+            raise self._missing(path) from error
         if path not in self._written:
             self._weights |= self._known_weights.get(name, {})
         return table.astype({label: "boolean" for label in BOOLEAN if label in table})
@@ -193,10 +225,10 @@ class Results(Folders):
         for task in tasks:
             path = self._to_read(self.cache / "parts" / f"{name}-{task}.csv")
             if path.exists():
-                parts.append(pd.read_csv(path))
+                parts.append(pd.read_csv(path, keep_default_na=False, na_values=[""]))
                 self._weights |= json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
             elif every:
-                raise InputError(f"{path} does not exist: run make reproduce for this profile")
+                raise self._missing(path)
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
     def load_if_saved(self, name: str) -> pd.DataFrame:

@@ -1,33 +1,37 @@
-"""One execution of a notebook: its name, its parameters, and how the kernel learns of both."""
+"""One execution of a notebook: its name, its parameters, and the folders of its files."""
 
-import json
 import os
+import shutil
 from collections.abc import Mapping
-from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from filelock import FileLock
+
 from analysis.errors import InputError
-from analysis.study.folders import STATES
-from analysis.study.profiles import declared
+from analysis.files import ROOT, write_text
 from analysis.texts.tasks import TASKS
 
+STATES = ("pretrained", "finetuned")
 # A notebook with these parameters is executed once for each of their values.
 RUNS_PER = {"task": tuple(TASKS), "state": STATES}
 MACHINE_ROOM = ("00_finetune", "01_extract", "08_attribution")  # executed copies that git ignores
 VARIABLE = "STUDY_RUN"  # the environment variable with the run of a kernel
+FORM = "2"  # of the files in the cache; it changes when files of an earlier form can no longer be read
+# The files of a run move to their places in this order, after all others; Make reads the stamp in cache/.
+LAST = ("tables", "figures", "notebooks", "provenance", "cache")
 
 
 class Run(NamedTuple):
     """The notebook and the parameters of a run; `scratch` names its folder unless the run is the profile's own.
 
-    `stage` is the folder to which it writes until it ends.
+    A run that is `running` has a kernel of its own, and a folder in the cache until it ends.
     """
 
     notebook: str
     parameters: Mapping[str, Any]
     scratch: str | None = None
-    stage: str | None = None
+    running: bool = False
 
     @property
     def title(self) -> str:
@@ -41,23 +45,54 @@ class Run(NamedTuple):
         return self.title.replace(" ", "-")
 
 
-def parse_name(name: str) -> tuple[str, dict[str, str]]:
-    """The notebook and the parameters in the name of a run: `03_test-mrpc` has the task mrpc.
-
-    Raises InputError for a name that no run has.
-    """
-    notebook = name.partition("-")[0]
-    keys = [key for key in RUNS_PER if key in declared(notebook)]
-    choices = product(*(RUNS_PER[key] for key in keys))
-    runs = {"-".join([notebook, *values]): dict(zip(keys, values, strict=True)) for values in choices}
-    if name not in (notebook, *runs):
-        raise InputError(f"there is no run {name}: choose from {', '.join(runs)}")
-    return notebook, runs.get(name, {})
+def results_folder() -> Path:
+    """The folder of all results: results/, or the one that the environment variable RESULTS_DIR names."""
+    return Path(os.environ.get("RESULTS_DIR") or ROOT / "results").absolute()
 
 
-def current_run(profile: str) -> Run:
-    """The run that `analysis.run` announces to its kernel; elsewhere one named after the notebook open in Jupyter."""
-    if VARIABLE in os.environ:
-        return Run(**json.loads(os.environ[VARIABLE]))
-    session = Path(os.environ.get("JPY_SESSION_NAME", "python")).stem
-    return Run(session, {"profile": profile}, scratch=session)
+class Folders:
+    """The folders of one profile under results/<profile>/, or of a run under results/scratch/<run>/."""
+
+    def __init__(self, profile: str, run: Run | None = None):
+        self.home = results_folder() / (f"scratch/{run.scratch}" if run and run.scratch else profile)
+        self.cache = self.home / "cache"
+        self.folder = self.cache / "running" / run.name if run and run.running else self.home
+        for name in ("notebooks", "figures", "tables", "provenance"):
+            setattr(self, name, self.folder / name)
+
+    def prepare(self) -> None:
+        """Marks a new cache, so that `make clean` may delete it; raises InputError for one of another version."""
+        mark = self.cache / "form"
+        if not mark.exists() and not any(self.cache.glob("[!.]*")):
+            write_text(mark, FORM + "\n")
+        if not mark.exists() or mark.read_text(encoding="utf-8").strip() != FORM:
+            raise InputError(
+                f"{self.cache} was not made by this version of the study: delete it, and run again"
+            )
+
+    def lock(self, run: str) -> FileLock:
+        """The lock of a run, which the system releases when its process ends."""
+        (self.cache / "locks").mkdir(parents=True, exist_ok=True)
+        return FileLock(self.cache / "locks" / f"{run}.lock")
+
+    def publish(self) -> None:
+        """Moves the files of a run that has ended to their places, the stamp that Make reads last.
+
+        Those of a run that was stopped or failed stay. The next call moves the rest if the process is killed meanwhile.
+        """
+        files = [path.relative_to(self.folder) for path in self.folder.rglob("*") if path.is_file()]
+        if any(path.parts[:2] == ("cache", "done") for path in files):
+            for path in sorted(files, key=lambda path: path.parts[0] in LAST and LAST.index(path.parts[0])):
+                (self.home / path).parent.mkdir(parents=True, exist_ok=True)
+                os.replace(self.folder / path, self.home / path)
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _place(path: Path) -> int:
+    """Where a file of a run stands in the order in which they move."""
+    return LAST.index(path.parts[0]) + 1 if path.parts[0] in LAST else 0
+
+
+def short(path: Path) -> str:
+    """A path as a person types it: relative to the root of the checkout if it lies there."""
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)

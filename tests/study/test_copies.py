@@ -2,17 +2,14 @@
 
 import re
 
-import jupytext
 import nbformat
 import pytest
 from nbconvert import HTMLExporter
-from studies import Study, error_of, values_of
+from studies import Study, error_of
 
 from analysis.files import ROOT
 from analysis.run import run
-from analysis.study.copies import code_of, described, linked, prepared, refresh
-from analysis.study.profiles import parameters, source
-from analysis.study.runs import parse_name
+from analysis.study.copies import described, linked, prepared, refresh
 
 
 def test_set_up_is_folded_in_a_web_page():
@@ -81,17 +78,3 @@ def test_prose_is_rewritten_and_nothing_else(study: Study, monkeypatch):
         "the code of 01_first-mrpc differs from notebooks/: run make reprod"
     )
     assert path.read_bytes() == refreshed
-
-
-@pytest.mark.parametrize("profile", ["offline", "glue-minilm"])
-def test_committed_copies_are_of_the_present_scripts(profile: str):
-    """Their code is that of notebooks/, and their parameters are those of the profile."""
-    folder = ROOT / "results" / profile
-    different = []
-    for path in folder.glob("notebooks/*.ipynb"):
-        notebook, named = parse_name(path.stem)
-        copy = nbformat.read(path, as_version=4)
-        same_code = code_of(copy) == code_of(jupytext.read(source(notebook)))
-        if not same_code or values_of(copy) != parameters(notebook, profile, named):
-            different.append(path.stem)
-    assert different == []

@@ -15,7 +15,6 @@ from studies import Study, error_of
 
 from analysis import run
 from analysis.files import ROOT
-from analysis.study import profiles
 
 STORE = """
 import os, signal
@@ -95,7 +94,7 @@ def test_run_with_another_value_leaves_the_results_alone(study: Study, capsys, c
     assert printed(read(scratch / "notebooks/01_first-mrpc.ipynb")) == "7 ['c'] a=b"
     assert not caplog.records
     assert results(study) == before
-    assert not [name for name in study.files() if "cache/done" in name]
+    assert not (study.folder / "results/quick/cache/done").exists()
     assert f"01_first mrpc started: results go to {scratch}/" in capsys.readouterr().out.splitlines()
 
 
@@ -130,7 +129,7 @@ from pathlib import Path
 from analysis.study import profiles
 replace, count = os.replace, itertools.count()
 def counted(source, target):
-    if "finished" in Path(source).parts and next(count) == {moves}:
+    if "running" in Path(source).parts and "running" not in Path(target).parts and next(count) == {moves}:
         os.kill(os.getpid(), signal.SIGKILL)
     replace(source, target)
 os.replace = counted
@@ -170,7 +169,7 @@ def test_failing_notebook(study: Study, capsys, cell: str, reason: str):
     log = study.folder / "results/quick" / LOG
     assert capsys.readouterr().err == f"error: 01_first-mrpc: {reason} (details: {log})\n"
     assert results(study) == before
-    failed = study.folder / "results/quick/cache/failed/01_first-mrpc"
+    failed = study.folder / "results/quick/cache/running/01_first-mrpc"
     assert f"its results so far: {failed}" in log.read_text()
     assert (failed / "tables/first.csv").read_text() == "n\n5\n"
     copy = read(failed / "notebooks/01_first-mrpc.ipynb")
@@ -218,19 +217,21 @@ def test_stopped_run(study: Study, signum: int, cells_done: int):
 
 
 @pytest.mark.parametrize("moves", [1, 4])
-def test_run_that_is_killed_while_its_results_are_moved(study: Study, moves: int):
-    """The next call of Make moves the others, the stamp last, and nothing runs again."""
+def test_run_that_is_killed_while_its_files_move(study: Study, moves: int, capsys):
+    """The next call moves the others and does not repeat the run; the record comes last, before the stamp of Make."""
     before = earlier_results(study)
     study.notebook("01_first", STORE, SAVE, "results.save_figure(Figure(), 'F1')")
     assert start(study, moves).wait() == -signal.SIGKILL
-    cache = study.folder / "results/quick/cache"
-    assert [*(cache / "finished").iterdir()]
-    assert not (cache / "done/01_first-mrpc").exists()
-    profiles.write_parameters("quick")
+    done = study.folder / "results/quick/cache/done/01_first-mrpc"
+    record = "provenance/01_first-mrpc.json"
+    assert results(study)[record] == before[record]
+    assert not done.exists()
+    run.run("01_first", "quick", {}, keep=True)
+    assert capsys.readouterr().out == ""
     assert not before.items() & results(study).items()
     assert {"figures/F1.png", "tables/first.csv"} <= results(study).keys()
-    assert (cache / "done/01_first-mrpc").exists()
-    assert not [*(cache / "finished").iterdir()]
+    assert done.exists()
+    assert not [*(study.folder / "results/quick/cache/running").iterdir()]
 
 
 def test_kernel_that_does_not_start(study: Study, monkeypatch, capsys):

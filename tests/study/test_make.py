@@ -29,7 +29,7 @@ from analysis import run
 from analysis.files import write_text
 from analysis.study import profiles
 ENVIRONMENT = "OMP_WAIT_POLICY", "OMP_NUM_THREADS", "STUDY_WHOLE"
-def execute(this, folders, log):
+def execute(this, folders):
     time.sleep(float(os.environ.get("SECONDS", 0)))
     if this.name == os.environ.get("FAIL"):
         sys.exit("error: no")
@@ -127,7 +127,7 @@ def test_code_that_makes_no_number_runs_nothing_again(all_run: Tree):
     [
         ("common:", "# a comment\ncommon:", None),
         ("common:", "99_summary: {readme: false}\ncommon:", None),  # the default
-        ("  runs: 500", "  runs: 501", ("03_robustness",)),
+        ("  sizes: [4, 8]", "  sizes: [4, 9]", ("03_robustness",)),
         ("common:", "02_score: {device: cpu, tau: 4}\ncommon:", ("02_",)),
         ("  passages: 12", "  passages: 13", ("05_", *SYNTHESIS)),
     ],

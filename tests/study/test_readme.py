@@ -11,17 +11,12 @@ from analysis.files import ROOT
 from analysis.study.front_page import (
     TEMPLATE,
     WHOLE,
-    claims_document,
     filled,
-    front_page,
-    places,
     save_front_page,
-    saved_claims,
 )
 from analysis.study.results import Results
 from analysis.study.runs import VARIABLE, Run
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 TEXT = (ROOT / TEMPLATE).read_text(encoding="utf-8")  # README with places for numbers
 
 
@@ -52,15 +47,6 @@ def test_files_that_the_architecture_names_exist() -> None:
         assert [*(ROOT / "analysis").glob(pattern), *ROOT.glob(pattern)], name
 
 
-def test_pages_are_filled_from_the_committed_results(monkeypatch) -> None:
-    monkeypatch.delenv("RESULTS_DIR", raising=False)
-    results = Results("glue-minilm")
-    tables = saved_claims(results)
-    assert front_page(places(results), tables) == README
-    page = claims_document(tables, "glue-minilm", "../results/glue-minilm/figures")
-    assert (ROOT / "docs" / "claims.md").read_text(encoding="utf-8") == page
-
-
 def test_findings_hold_numbers_only_through_places() -> None:
     findings = TEXT.split("## What we found\n")[1].split("\n## ")[0]
     text = re.sub(r"\{\w+\}|\[.*?\]\(.*?\)", "", findings, flags=re.DOTALL)
@@ -80,7 +66,7 @@ def test_a_place_without_a_value_is_one_line() -> None:
 def test_only_a_run_of_all_papers_writes_the_front_page(tmp_path, monkeypatch, capsys, whole: bool) -> None:
     monkeypatch.delenv("RESULTS_DIR", raising=False)
     monkeypatch.setenv(WHOLE, "yes" if whole else "")
-    announced = Run("99_summary", {"profile": "glue-minilm"}, stage=str(tmp_path))
+    announced = Run("99_summary", {"profile": "glue-minilm"}, running=True)
     monkeypatch.setenv(VARIABLE, json.dumps(announced._asdict()))
     monkeypatch.setattr("analysis.study.front_page.ROOT", tmp_path)
     (tmp_path / "docs").mkdir()

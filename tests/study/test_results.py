@@ -133,7 +133,7 @@ def test_scores_come_back_as_they_were(results: Results):
     results.save_scores(2 * scores(), "mrpc", None, maps="twin")
     xr.testing.assert_allclose(results.load_scores("mrpc", None, maps="twin"), 2 * scores())
     with pytest.raises(
-        InputError, match="shuffled.nc is missing or damaged: run 01_extract-mrpc-pretrained again"
+        InputError, match="shuffled.nc is missing or damaged: make reproduce PROFILE=quick makes all that"
     ):
         results.load_scores("mrpc", None, maps="shuffled")
 

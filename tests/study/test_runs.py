@@ -4,8 +4,9 @@ import pytest
 from studies import Study, error_of
 
 from analysis.run import run
-from analysis.study.results import Results
-from analysis.study.runs import Run, current_run, parse_name
+from analysis.study.profiles import parse_name
+from analysis.study.results import Results, current_run
+from analysis.study.runs import Run
 
 
 @pytest.mark.parametrize(

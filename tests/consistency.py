@@ -1,0 +1,49 @@
+"""Do the files of a profile's results agree? Each check returns what does not, for fresh and for committed results."""
+
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import jupytext
+import nbformat
+import pandas as pd
+
+from analysis.files import ROOT, parse_yaml
+from analysis.study.copies import code_of
+from analysis.study.profiles import source
+from analysis.study.runs import MACHINE_ROOM
+
+DICTIONARY = ROOT / "docs" / "tables.yaml"
+MEANINGS = parse_yaml(DICTIONARY.read_bytes(), DICTIONARY)
+# Files that git ignores: a machine may have made them since.
+IGNORED = tuple(f"{name}-" for name in (*MACHINE_ROOM, "F0-training"))
+
+
+def copies_of_other_code(folder: Path) -> list[str]:
+    """The executed copies whose code is not that of notebooks/."""
+    copies = sorted(folder.glob("notebooks/*.ipynb"))
+    codes = {path.stem: code_of(nbformat.read(path, as_version=4)) for path in copies}
+    return [run for run, code in codes.items() if code != code_of(jupytext.read(source(run.split("-")[0])))]
+
+
+def faults_of_index(folder: Path) -> set[str]:
+    """Links of the index that lead nowhere or stand there too often, and notebooks and figures without a link."""
+    links = re.findall(r"\]\((.*?)\)", (folder / "README.md").read_text(encoding="utf-8"))
+    files = {*folder.glob("notebooks/*.ipynb"), *folder.glob("figures/*.png")}
+    names = {str(path.relative_to(folder)) for path in files if not path.name.startswith(IGNORED)}
+    broken = {link for link in links if not (folder / link).is_file()}
+    return broken | (names - {*links}) | {link for link in links if links.count(link) > 2}
+
+
+def without_meaning(folder: Path) -> list[str]:
+    """The tables and columns that docs/tables.yaml does not describe."""
+    tables = {path.stem: pd.read_csv(path, nrows=0) for path in sorted(folder.glob("tables/*.csv"))}
+    columns = {column for table in tables.values() for column in table}
+    unknown = [name for name in tables if _entry(name, MEANINGS["tables"]) is None]
+    return unknown + [name for name in sorted(columns) if _entry(name, MEANINGS["columns"]) is None]
+
+
+def _entry(name: str, entries: Iterable[str]) -> str | None:
+    """The entry that describes a name: its own, or the first pattern that fits."""
+    return name if name in entries else next((item for item in entries if fnmatchcase(name, item)), None)

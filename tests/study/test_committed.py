@@ -1,0 +1,130 @@
+"""The results in git are those of the present scripts, and the pages say what their tables say.
+
+A result that a user has made since is no fault, nor is one that waits to be made again since the code has changed:
+these tests are skipped then. tests/study/test_study.py checks the same of a fresh study.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import nbformat
+import pytest
+from consistency import copies_of_other_code, faults_of_index, without_meaning
+from studies import values_of
+
+from analysis.files import ROOT, git
+from analysis.study import index
+from analysis.study.front_page import TEMPLATE, claims_document, front_page, places, saved_claims
+from analysis.study.profiles import parameters, parse_name
+from analysis.study.results import Results
+
+PAGES = ("README.md", "docs/claims.md")
+# What words and layout come from: a page made before one of these changed waits for the next run.
+SOURCES = {
+    "tables": ["docs/tables.yaml"],
+    "index": ["analysis/study/index.py", "analysis/statistics/claims.py"],
+    "pages": [TEMPLATE, "analysis/study", "analysis/statistics", ":(glob)analysis/**/claims.yaml"],
+}
+changed_copies = cache(copies_of_other_code)
+COSTS = ("offline_minutes", "glue_hours")  # of the machine that made the results
+
+
+def skip_unless_present(profile: str, made: str, sources: list[str]) -> None:
+    """Skips a test if results are not those in git, or older than the scripts or the files that they are made from."""
+    in_git = (ROOT / ".git").exists()  # else a release: the files as they are
+    if in_git and git("status", "--porcelain", "--", f"results/{profile}", *PAGES):
+        pytest.skip(
+            f"results/{profile} or a page made of it is this machine's own: git checkout brings it back"
+        )
+    if other := changed_copies(ROOT / "results" / profile):
+        pytest.skip(f"results/{profile} waits for a run: the code of {', '.join(other)} has changed")
+    commit = in_git and git("log", "-1", "--format=%H", "--", made).decode().strip()
+    if commit and git("diff", "--quiet", commit, "--", *sources) is None:
+        pytest.skip(f"{made} waits for a run: {' or '.join(sources)} has changed since")
+
+
+@pytest.fixture(params=["offline", "glue-minilm"])
+def folder(request, monkeypatch) -> Path:
+    """The committed results of each profile."""
+    monkeypatch.delenv("RESULTS_DIR", raising=False)
+    return ROOT / "results" / request.param
+
+
+def test_copies_have_the_parameters_of_the_profile(folder: Path):
+    skip_unless_present(folder.name, f"results/{folder.name}/notebooks", ["profiles"])
+    different = []
+    for path in folder.glob("notebooks/*.ipynb"):
+        notebook, named = parse_name(path.stem)
+        if values_of(nbformat.read(path, as_version=4)) != parameters(notebook, folder.name, named):
+            different.append(path.stem)
+    assert different == []
+
+
+def test_index_is_complete(folder: Path):
+    """Every verdict, notebook and figure stands in it, and every link leads somewhere."""
+    made = f"results/{folder.name}/README.md"
+    skip_unless_present(folder.name, made, SOURCES["index"])
+    assert faults_of_index(folder) == set()
+    text = (ROOT / made).read_text(encoding="utf-8")
+    assert re.findall(r"^- (\w+: \d.*)$", text, re.MULTILINE) == [*index.verdicts(folder.name)]
+
+
+def test_every_table_and_column_has_a_meaning(folder: Path):
+    skip_unless_present(folder.name, f"results/{folder.name}/tables", SOURCES["tables"])
+    assert without_meaning(folder) == []
+
+
+def test_pages_are_filled_from_the_results(monkeypatch):
+    """All but the costs of README, which are those of one machine."""
+    monkeypatch.delenv("RESULTS_DIR", raising=False)
+    for page in PAGES:
+        skip_unless_present("glue-minilm", page, SOURCES["pages"])
+    results = Results("glue-minilm")
+    tables = saved_claims(results)
+    numbers = places(results) | {name: f"<{name}>" for name in COSTS}
+    pattern = re.sub("<(?:" + "|".join(COSTS) + ")>", r"[\\d.]+", re.escape(front_page(numbers, tables)))
+    assert re.fullmatch(pattern, (ROOT / "README.md").read_text(encoding="utf-8"))
+    page = claims_document(tables, "glue-minilm", "../results/glue-minilm/figures")
+    assert (ROOT / "docs" / "claims.md").read_text(encoding="utf-8") == page
+
+
+# --- after `make reproduce` on one's own machine ---------------------------------------------------------
+
+
+def test_results_of_ones_own_are_no_fault(tmp_path: Path):
+    """A clone whose results another machine has made again, with a run on request: no test of this file fails."""
+    clone = tmp_path / "clone"
+    ignored = shutil.ignore_patterns("__pycache__", "cache", "scratch", "smoke", "*.svg")
+    for name in ("analysis", "notebooks", "profiles", "docs", "data", "results"):
+        shutil.copytree(ROOT / name, clone / name, ignore=ignored)
+    for name in ("README.md", "pyproject.toml", "Makefile"):
+        shutil.copy(ROOT / name, clone)
+    (clone / "tests").mkdir()
+    for name in ("studies.py", "consistency.py", "study/test_committed.py"):
+        shutil.copy(ROOT / "tests" / name, clone / "tests")
+    (clone / ".gitignore").write_text("__pycache__/\n.pytest_cache/\n")
+    for command in ("init --quiet", "add .", "-c user.name=a -c user.email=a@b commit --quiet -m results"):
+        subprocess.run(["git", *command.split()], cwd=clone, check=True)
+    before = outcomes(clone)
+    results = clone / "results/offline"
+    record = next(results.glob("provenance/03_test-*.json"))
+    record.write_text(re.sub(r'("cpu_seconds": )', r"\g<1>2", record.read_text()))
+    table = results / "tables/masses.csv"
+    table.write_text(table.read_text()[:-2] + "5\n")
+    for path in results.glob("*/03_test-*"):
+        path.with_name(path.name.replace("mrpc", "qqp")).write_bytes(path.read_bytes())
+    after = outcomes(clone)
+    assert "failed" not in before + after
+    assert re.search(r"SKIPPED \[3\] \S+: results/offline or a page made of it is this machine's own", after)
+    assert "this machine's own" not in before
+
+
+def outcomes(clone: Path) -> str:
+    """What pytest says of these tests in a clone."""
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", "not own", "tests"]
+    done = subprocess.run(command, cwd=clone, capture_output=True, text=True, timeout=3600)
+    return done.stdout
