@@ -184,7 +184,7 @@ scored = [role for role in together if data[role].notna().any()]
 if data["response"].notna().any():
     grid = regression.gridded(regression.standardised(data, "response", scored), scored)
     observed, permuted = regression.products(grid, permutations, seed)
-    explained, by_chance = (regression.shares(grid, sums, together=True) for sums in (observed, permuted))
+    explained, by_chance = (regression.shares(grid, sums) for sums in (observed, permuted))
     p = (1 + (by_chance >= explained).sum()) / (1 + permutations)
     print(
         f"{explained:.1%} of the variance within layers, {by_chance.mean():.1%} with permuted heads ({p_equals(p)})"
