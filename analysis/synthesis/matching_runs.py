@@ -9,7 +9,6 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float
 from sklearn.metrics import roc_auc_score
-from statsmodels.stats.proportion import proportion_confint
 
 from analysis.encoders.finetuning import finetune
 from analysis.encoders.interventions import Head, Intervention, head_name, predict, sets, single_heads
@@ -19,7 +18,7 @@ from analysis.scores.extraction import extract
 from analysis.statistics.answers import labels_of
 from analysis.statistics.changes import BASELINE, by_head
 from analysis.statistics.effects import AUC, auc_parts, effect_table, match_logit
-from analysis.statistics.intervals import Interval, crossed_interval, draws_interval
+from analysis.statistics.intervals import crossed_interval, draws_interval, wilson_interval
 from analysis.statistics.resampling import quiet, resampled
 from analysis.synthesis.matching import (
     BLOCKED,
@@ -270,12 +269,6 @@ def crossing_table(scores: xr.DataArray) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["measure", "crossing", "low", "high"])
 
 
-def wilson(share: float, n: int) -> Interval:
-    """A share of `n` texts with the interval of Wilson 1927, which holds near 0 and 1."""
-    low, high = proportion_confint(share * n, n, method="wilson")
-    return float(share), float(low), float(high)
-
-
 def identical_scores(
     classifier: Classifier, interventions: Sequence[Intervention], n: int, seed: int = 0
 ) -> dict[str, xr.DataArray]:
@@ -291,7 +284,7 @@ def identical_scores(
 def identical_table(scores: Mapping[str, xr.DataArray]) -> pd.DataFrame:
     """The share of texts that are called a match with themselves, by what the second text is and by edit."""
     rows = [
-        (pair, str(edit), answers.sizes["sequence"], *wilson((row > 0).mean(), answers.sizes["sequence"]))
+        (pair, str(edit), answers.sizes["sequence"], *wilson_interval((row > 0).sum(), len(row)))
         for pair, answers in scores.items()
         for edit, row in zip(answers["intervention"].values, answers.values, strict=True)
     ]
