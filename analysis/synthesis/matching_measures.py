@@ -27,7 +27,7 @@ from analysis.synthesis.matching_runs import CROSSINGS, DIALLED, SET, Classifier
 
 CLAIMS = [claim for claim in read_claims(Path(__file__).with_name("claims.yaml")) if claim.id[0] == "X"]
 NO_HEAD = "no head matches"
-NO_RUN = "no run of such a task trained successfully"
+NO_RUN = "no run of such a task was measured and trained successfully"
 # By task, the match logits (run, intervention, sequence) of the runs that trained successfully.
 Answers = Mapping[str, xr.DataArray]
 
