@@ -279,7 +279,8 @@ matching.finding_about(
 
 # %% [markdown]
 # Moving the attention of matching words to the own text can hurt more than ablation does, and even push the AUC below one half (run 2
-# of MRPC in glue-minilm). The heads then say "no match" where there is one, and nothing where there is none: the more words match, the more votes against.
+# of MRPC in glue-minilm). The heads then say "no match" where there is one, and nothing where there is none: the more words match,
+# the more votes against.
 #
 # **Does crossing count, or only leaving the sink?** The *crossing share* is (fall to own text - fall to wrong words) / (fall to the
 # sink - fall to wrong words): 1 if only the other text counts, 0 if any text will do and the sink alone says "no match". The same for
