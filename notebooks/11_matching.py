@@ -444,9 +444,11 @@ for task in full_tasks if chosen else []:
 full_table = by_run(full, classifiers, pd.DataFrame)
 if full:
     results.save_table(full_table, "matching_full")
-full_table.reindex(
-    columns=["task", "edit", "auc", "fall", "shift", "share", "rank", "overlap_auc"]
-).style.format(precision=3).hide()
+main = ["none", "ablated", "to the own text", "to wrong words", matching.NATURAL, matching.OWN]
+shown = full_table.reindex(
+    columns=["task", "edit", "auc", "fall", "share", "rank", "accuracy", "overlap_auc"]
+)
+shown[shown["edit"].isin(main) | shown["rank"].notna()].style.format(precision=3, na_rep="").hide()
 
 # %% [markdown]
 # ## Could training do without them?
