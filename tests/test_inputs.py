@@ -119,6 +119,10 @@ TEXTS = [
     ("s3://glue is a URL", lambda m: load_examples("mrpc", "s3://glue")),
     ("dev.tsv: no rows below the header", lambda m: m.glue(MRPC.splitlines()[0])),
     ("dev.tsv: no column", lambda m: m.glue("sentence\tlabel\nHe ran.\t1\n")),
+    (
+        "the header names column #2 String twice",
+        lambda m: m.glue(MRPC.replace("ID\t#2 ID", "ID\t#2 String")),
+    ),
     ("a text is empty; fill it in or remove the row", lambda m: m.glue(MRPC.replace("He ran.", " "))),
     ("number of fields is 6", lambda m: m.glue(MRPC.replace("He ran.", "He\tran."))),
     ("line 2: not UTF-8", lambda m: m.glue(MRPC.replace("He", "Zoë").encode("latin-1"))),
