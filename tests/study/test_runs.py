@@ -13,6 +13,7 @@ from analysis.files import ROOT
 from analysis.run import run
 from analysis.study.profiles import notebook_names, parse_name, source
 from analysis.study.results import Results
+from analysis.study.runs import results_folder
 
 
 @pytest.mark.parametrize(
@@ -86,3 +87,13 @@ def test_an_error_in_a_notebook_is_one_line():
     command = [sys.executable, "-m", "IPython", "--colors=NoColor", "-c", code]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert (done.stdout + done.stderr).strip() == "error: row 3 is empty: fill it"
+
+
+@pytest.mark.parametrize(
+    ("value", "folder"), [("", "results"), ("/elsewhere", "/elsewhere"), ("mine", "docs/mine")]
+)
+def test_folder_of_results(monkeypatch, value: str, folder: str):
+    """An empty variable names none; a relative path is that of the shell."""
+    monkeypatch.chdir(ROOT / "docs")
+    monkeypatch.setenv("RESULTS_DIR", value)
+    assert results_folder() == ROOT / folder
