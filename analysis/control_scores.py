@@ -1,4 +1,4 @@
-"""The scores of roles on their control maps, as a bank that composes like that of attention."""
+"""The scores of roles on their control maps, in the form of those on attention."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,23 +7,37 @@ import xarray as xr
 
 from analysis.errors import InputError
 from analysis.roles import ROLES, UNIFORM, Role
-from analysis.texts.syntax import REVERSED
+from analysis.texts.examples import REVERSED
 
 DIMENSIONS = ("sequence", "role", "layer", "head")
 UNIFORM_SCORE = 1.0  # of a uniform head
 
 
-def control_sieves(sieves: Sequence[str]) -> dict[str, list[str]]:
+def control_sieves(sieves: Sequence[str], second: bool = False) -> dict[str, list[str]]:
     """The elementary sieves of the roles, by the map source on which their control has to be scored.
 
-    Sieves that are part of no role, and those whose control needs no pass of its own, are left out.
+    `second` takes the second control of roles that have one. Sieves that are part of no role, and those whose control
+    needs no pass of its own, are left out.
     """
-    definitions: dict[str, set[str]] = {}
+    sources = {}
     for role in ROLES.values():
-        if role.control not in (UNIFORM, *sieves):
-            definitions.setdefault(role.control, set()).update(_definitions(role, sieves))
-    by_source = {source: [name for name in sieves if name in names] for source, names in definitions.items()}
-    return {source: names for source, names in by_source.items() if names}
+        if (source := _control(role, second)) not in (UNIFORM, *sieves):
+            sources |= dict.fromkeys(_definitions(role, sieves), source)
+    by_source: dict[str, list[str]] = {}
+    for name in (name for name in sieves if name in sources):
+        by_source.setdefault(sources[name], []).append(name)
+    return by_source
+
+
+def all_control_sieves(sieves: Sequence[str]) -> dict[str, list[str]]:
+    """The sieves of `control_sieves` for the first and the second controls together."""
+    first, second = control_sieves(sieves), control_sieves(sieves, second=True)
+    wanted = {source: {*first.get(source, ()), *second.get(source, ())} for source in {**first, **second}}
+    return {source: [name for name in sieves if name in names] for source, names in wanted.items()}
+
+
+def _control(role: Role, second: bool) -> str:
+    return (second and role.second) or role.control
 
 
 def _definitions(role: Role, sieves: Sequence[str]) -> set[str]:
@@ -38,15 +52,18 @@ def _definitions(role: Role, sieves: Sequence[str]) -> set[str]:
     return {role.sieve}
 
 
-def control_bank(bank: xr.DataArray, controls: Mapping[str, xr.DataArray]) -> xr.DataArray:
-    """The scores of elementary sieves on their control maps, which `compose` takes like the `bank` of attention.
+def control_bank(
+    bank: xr.DataArray, controls: Mapping[str, xr.DataArray], second: bool = False
+) -> xr.DataArray:
+    """The scores of elementary sieves on their control maps, which `compose` takes like the scores of attention.
 
-    `controls` maps a map source to its scores by `extract`; scores of `uniform` are 1 and need none, and a control that
-    is a sieve stands in the bank. Sieves that are part of no role are left out. Raises InputError for a missing source,
-    and if sequences, heads or the presence of roles differ from those of the bank.
+    `bank` holds the scores of all elementary sieves on attention. `controls` maps a map source to its scores by
+    `extract`; scores of `uniform` are 1 and need none, and a control that is a sieve stands in `bank`. `second` as in
+    `control_sieves`. Sieves that are part of no role are left out. Raises InputError for a missing source, and if
+    sequences, heads or the presence of roles differ from those of attention.
     """
     names, parts = bank["role"].values.tolist(), []
-    for source, sieves in control_sieves(names).items():
+    for source, sieves in control_sieves(names, second).items():
         if source not in controls:
             raise InputError(f"control scores of maps {source!r} are missing: extract them with 01_extract")
         parts.append(same_cells(bank.sel(role=sieves), controls[source], f"maps {source!r}"))

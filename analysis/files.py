@@ -3,6 +3,7 @@
 import hashlib
 import importlib.metadata
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Collection, Iterator
@@ -104,6 +105,16 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def working_folder(folder: Path) -> Iterator[Path]:
+    """A temporary folder beside `folder`; what killed runs left there is removed."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    for killed in folder.parent.glob(f".{folder.name}-*"):
+        shutil.rmtree(killed)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as work:
+        yield Path(work)
 
 
 def read_text(path: Path) -> str:

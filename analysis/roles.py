@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from analysis.texts.syntax import RELATIONS
+from analysis.texts.examples import RELATIONS
 
 UNIFORM = "uniform"
 
@@ -13,7 +13,8 @@ class Role(NamedTuple):
     `sieve` is the elementary sieve that scores the role. `control` cannot know what the role needs: a map source, or
     another sieve on the same map. `family` is the coarse role to which it belongs, if any. `colour` names a colour of
     the palette (`figures.colours`), `marker` is one of matplotlib. `about` says which tokens the sieve marks; without
-    it, the first line of the sieve's docstring does.
+    it, the first line of the sieve's docstring does. `second` is another control, whose labels are counted beside those
+    of the heads.
     """
 
     name: str
@@ -23,6 +24,7 @@ class Role(NamedTuple):
     colour: str
     marker: str
     about: str = ""
+    second: str = ""
 
 
 # Controls. Shuffled: the head's attention with its word pieces in random order. Twin: the part of the head's attention
@@ -32,13 +34,13 @@ ROLES = {
     role.name: role
     for role in (
         Role("local", "window_2", "shuffled", "local", "BLUE", "s",
-             "Tokens at most 2 positions away, itself included."),
+             "Tokens at most 2 positions away, itself included.", second="twin"),
         Role("syntactic", "syntactic", "twin", "syntactic", "GREEN", "o",
-             "The syntactic head of each dependent: nsubj, dobj, amod and advmod together."),
+             "The governor of each dependent: nsubj, dobj, amod and advmod together."),
         Role("delimiter", "delimiter", UNIFORM, "delimiter", "VERMILION", "D"),
         *(
             Role(label, label, "twin", "syntactic", colour, marker,
-                 f"The syntactic head of each dependent in the relation {label}.")
+                 f"The governor of each dependent in the relation {label}.")
             for label, colour, marker in zip(RELATIONS, ("YELLOW", "PURPLE", "ORANGE", "BROWN"), "^v><", strict=True)
         ),
         Role("block", "block", "spread", "block", "BLACK", "P"),

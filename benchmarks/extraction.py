@@ -3,15 +3,13 @@
     python benchmarks/extraction.py [--device cuda] [--repeats 5] [--threads 2] [--agreement 1000]
 
 Competitors take turns (see `timing`). `minilm` is all-MiniLM-L6-v2, `bert-base` an encoder of BERT-base's size with
-random weights; both read the bundled paraphrase pairs, joined to 128 tokens on a GPU. Memory is measured for
-`analysis.extract_corpus`, in one process for each corpus. Results go to benchmarks/results/ and, as a table, to the
-screen.
+random weights; both read the bundled paraphrase pairs, joined to 128 tokens on a GPU. Results go to
+benchmarks/results/ and, as a table, to the screen.
 """
 
 import argparse
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -41,7 +39,6 @@ from analysis.scores.sieves import resolve
 from analysis.statistics.roles import ROLES
 from analysis.statistics.significance import published_table
 from analysis.study.results import Results
-from analysis.texts.corpora import open_corpus
 from analysis.texts.examples import Example, Relation
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
@@ -218,46 +215,6 @@ def contracted(examples: Sequence[Example], repeats: int, budget: int = 2048, pa
     }
 
 
-def memory(few: int = 800, factor: int = 10) -> Values:
-    """Peak resident memory (MB, on Linux) for extracting a small corpus and one that is `factor` times as large."""
-    texts = [e.text_a for e in load_examples("toy-sst-2", split="train", n=few)]
-    peaks = []
-    with tempfile.TemporaryDirectory() as work:
-        for repeats in (1, factor):
-            corpus = Path(work) / f"{repeats}.txt"
-            corpus.write_text("\n".join(texts * repeats) + "\n", encoding="utf-8")
-            arguments = [corpus, Path(work) / f"out-{repeats}"]
-            command = [sys.executable, "-c", CHILD, *map(str, arguments)]
-            run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-            peaks.append(int(run.stdout.split()[-1]) / 1e3)
-    return {
-        f"peak memory at {few} sequences, MB": peaks[0],
-        f"peak memory at {few * factor} sequences, MB": peaks[1],
-        "ratio": peaks[1] / peaks[0],
-    }
-
-
-def reading(repeats: int, rows: int = 200_000) -> Values:
-    """How fast a shard skips the rows of other shards."""
-    texts = [e.text_a for e in load_examples("toy-sst-2", split="train", n=100)]
-    with tempfile.TemporaryDirectory() as work:
-        path = Path(work) / "corpus.txt"
-        path.write_text("\n".join(texts * (rows // len(texts))) + "\n", encoding="utf-8")
-        corpus = open_corpus(path)
-        seconds = medians({"pass": lambda: list(corpus.examples(0, rows))}, repeats)
-    return {"rows passed over, rows/s": rows / seconds["pass"]}
-
-
-# Not getrusage: a new process inherits the peak memory of its parent.
-CHILD = """
-import sys
-from analysis.extract_corpus import main
-assert main([*sys.argv[1:], "--roles", "bank"]) == 0
-[peak] = [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")]
-print(peak)
-"""
-
-
 def pipeline(repeats: int) -> Values:
     """The share of time that 01_extract spends outside the model, with the parses in the cache.
 
@@ -313,8 +270,6 @@ def main() -> None:
             "bfloat16": agreement(options.agreement),
             "contraction": contracted(sequences("minilm", "cpu"), options.repeats),
             "contraction, long sequences": contracted(long_sequences("minilm"), options.repeats),
-            "memory": memory(),
-            "corpus": reading(options.repeats),
             "pipeline": pipeline(options.repeats),
         }
     report(f"extraction-{options.device}", {"threads": options.threads}, results)

@@ -21,22 +21,22 @@ sys.path.insert(0, str(ROOT))
 
 from analysis.errors import InputError, exit_status  # noqa: E402
 from analysis.files import write_text  # noqa: E402
-from analysis.scale.loop import BANK, Settings  # noqa: E402
-from analysis.statistics.moments import FIELDS  # noqa: E402
+from analysis.scores.sieves import resolve  # noqa: E402
 from analysis.statistics.roles import PUBLISHED_ROLES  # noqa: E402
+from analysis.texts.examples import UNIVERSAL  # noqa: E402
 from benchmarks.timing import RESULTS  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "scale.md"
 SEQUENCES = [10**power for power in range(3, 10)]
-SHARD = 10**5  # sequences per shard
 GPUS = 64
-ACTORS = (1, 4)  # number of actors that share a GPU
 PADDED = 128  # tokens of attention maps, for the size of maps that are not stored
 BERT_HEADS = 12 * 12
 CPU_PRICE, GPU_PRICE = 0.04, 2.5  # dollars per hour of a core and a GPU; assumed in November 2026
 # Estimate: BERT-base over 128 tokens is 22 GFLOP; GPUs sustain 25 (float32) to 150 (bfloat16) TFLOP/s.
 FLOP_PER_TOKEN, SUSTAINED = 22e9 / 128, (25e12, 150e12)
-STORED = len(Settings(roles=(BANK,)).named)  # roles whose moments `--roles bank` writes
+BANK = len(
+    resolve(None, {*UNIVERSAL}, "corrected")
+)  # elementary sieves, and both directions of every relation
 RATE = "extract, whole bank, sequences/s"  # with all sieves and relations; fewer roles take less time
 
 Results = Mapping[str, Mapping[str, float]]
@@ -50,12 +50,12 @@ class Range(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Sequences per second on a CPU and on a GPU (by the number of actors that share it), with `tokens` tokens each."""
+    """Sequences per second on a CPU and on a GPU with one actor, with `tokens` tokens each."""
 
     tokens: float
     cores: int
     cpu: Mapping[str, float]
-    gpu: Mapping[int, Range]
+    gpu: Range
     sieves: int
     constants: list[tuple[str, str, str]]
 
@@ -83,9 +83,6 @@ def rates(cpu: dict, cuda: dict | None) -> Rates:
         for name, value in found.items()
     ]
     rows.append(("tokens of a sequence", f"{tokens:.0f}", source))
-    if "corpus" in cpu["results"]:
-        passed = cpu["results"]["corpus"]["rows passed over, rows/s"]
-        rows.append(("rows of other shards passed over, 1 core", f"{number(passed)} rows/s", source))
     if cuda is not None:
         own = cuda["results"]["bert-base"]
         alone = own[RATE] * own["tokens per sequence"] / tokens
@@ -96,17 +93,14 @@ def rates(cpu: dict, cuda: dict | None) -> Rates:
             tokens,
             cores,
             found,
-            {1: Range(alone, alone)},
+            Range(alone, alone),
             bert["sieves"],
             [*rows, ("BERT-base, whole bank, 1 GPU", f"{alone:.3g} sequences/s", source)],
         )
     stages = [bert[f"{stage}, sequences/s"] for stage in ("tokenise", "find word pairs", "build sieves")]
     prepare = sum(1 / rate for rate in stages)
     forward = Range(*(FLOP_PER_TOKEN * tokens / speed for speed in reversed(SUSTAINED)))
-    gpu = {
-        actors: Range(*(min(1 / one, actors / (one + prepare)) for one in reversed(forward)))
-        for actors in ACTORS
-    }
+    gpu = Range(*(1 / (one + prepare) for one in reversed(forward)))
     rows += [
         ("tokenise, find word pairs, build all sieves, 1 actor", f"{1 / prepare:.3g} sequences/s", source),
         (
@@ -117,7 +111,7 @@ def rates(cpu: dict, cuda: dict | None) -> Rates:
         ),
         (
             "BERT-base, whole bank, 1 GPU, 1 actor",
-            f"{between(gpu[1], number)} sequences/s",
+            f"{between(gpu, number)} sequences/s",
             "**estimate**: preparing and the forward pass take turns; scoring on the GPU itself is not counted",
         ),
     ]
@@ -162,14 +156,14 @@ def dollars(value: float) -> str:
     return f"${number(value)}" if value >= 10 else f"${max(value, 0.01):.2f}"
 
 
-def moment_bytes(roles: int = len(PUBLISHED_ROLES), heads: int = BERT_HEADS) -> int:
-    """Bytes of a shard's moments."""
-    return roles * heads * 8 * len(FIELDS)
+def score_bytes(roles: int = len(PUBLISHED_ROLES), heads: int = BERT_HEADS) -> int:
+    """Bytes of the scores of one text, before compression."""
+    return roles * heads * 4
 
 
 def table(found: Rates, cpu_price: float, gpu_price: float) -> pd.DataFrame:
-    """One row per number of sequences: time on each device, cost, storage of moments and padded maps."""
-    cpu, gpu = found.cpu["BERT-base"], found.gpu[1]
+    """One row per number of sequences: time on each device, cost, storage of scores and padded maps."""
+    cpu, gpu = found.cpu["BERT-base"], found.gpu
     rows = []
     for count in SEQUENCES:
         seconds = Range(count / gpu.high, count / gpu.low)
@@ -182,30 +176,23 @@ def table(found: Rates, cpu_price: float, gpu_price: float) -> pd.DataFrame:
                 f"{GPUS} GPUs": between(Range(*(value / GPUS for value in seconds)), duration),
                 "cost, CPU": dollars(count / cpu / 3600 * found.cores * cpu_price),
                 "cost, GPU": between(Range(*(value / 3600 * gpu_price for value in seconds)), dollars),
-                "moments, ten roles": storage(-(-count // SHARD) * moment_bytes()),
-                "moments, bank": storage(-(-count // SHARD) * moment_bytes(STORED)),
+                "scores, ten roles": storage(count * score_bytes()),
+                "scores, bank": storage(count * score_bytes(BANK)),
                 "maps, not stored": storage(count * BERT_HEADS * PADDED**2 * 4),
             }
         )
     return pd.DataFrame(rows)
 
 
-def hour(found: Rates, gpu_price: float) -> pd.DataFrame:
-    """What one hour of a GPU buys, by the number of actors that share it."""
-    rows = []
-    for actors, rate in found.gpu.items():
-        sequences = Range(rate.low * 3600, rate.high * 3600)
-        rows.append(
-            {
-                "actors on the GPU": actors,
-                "sequences": between(sequences, number),
-                "tokens": between(Range(*(value * found.tokens for value in sequences)), number),
-                "a million sequences": between(
-                    Range(*(1e6 / value * gpu_price for value in reversed(sequences))), dollars
-                ),
-            }
-        )
-    return pd.DataFrame(rows)
+def hour(found: Rates, gpu_price: float) -> str:
+    """What one hour of a GPU buys."""
+    sequences = Range(found.gpu.low * 3600, found.gpu.high * 3600)
+    tokens = Range(*(value * found.tokens for value in sequences))
+    price = Range(*(1e6 / value * gpu_price for value in reversed(sequences)))
+    return (
+        f"One GPU-hour buys {between(sequences, number)} sequences, or {between(tokens, number)} tokens: "
+        f"{between(price, dollars)} for a million sequences."
+    )
 
 
 def section(cpu: dict, cuda: dict | None, cpu_price: float = CPU_PRICE, gpu_price: float = GPU_PRICE) -> str:
@@ -217,18 +204,16 @@ def section(cpu: dict, cuda: dict | None, cpu_price: float = CPU_PRICE, gpu_pric
         constants.to_markdown(index=False),
         textwrap.fill(
             f"Times are those of BERT-base and the bank of {found.sieves} sieves that the texts have (fewer roles take "
-            f"less; files of the whole bank have {STORED} roles, one for every relation) on sequences of "
-            f"{found.tokens:.0f} tokens; parsing them and starting processes are left out. 1 CPU is {found.cores} "
-            f"cores; the GPU is {kind}, with one actor; {GPUS} GPUs take 1/{GPUS} of the time and cost the same, since "
-            f"shards share nothing (there must be {GPUS} of them). Prices are assumed (November 2026, no offer): "
-            f"${cpu_price:.2f} an hour of a core, ${gpu_price:.2f} of a GPU. Storage is computed, for shards of "
-            f"{number(SHARD)} sequences: {storage(moment_bytes())} each for ten roles. Attention maps, float32 and "
-            f"padded to {PADDED} tokens, are what keeping them would take.",
+            f"less) on sequences of {found.tokens:.0f} tokens; parsing them and starting processes are left out. 1 CPU "
+            f"is {found.cores} cores; the GPU is {kind}, with one actor; {GPUS} GPUs take 1/{GPUS} of the time and "
+            f"cost the same. Prices are assumed (November 2026, no offer): ${cpu_price:.2f} an hour of a core, "
+            f"${gpu_price:.2f} of a GPU. Storage is computed: {score_bytes()} bytes a text for ten roles, with "
+            f"{BANK} sieves and relations in the bank. Attention maps, float32 and padded to {PADDED} tokens, are what "
+            "keeping them would take.",
             width=120,
         ),
         table(found, cpu_price, gpu_price).to_markdown(index=False, stralign="right", disable_numparse=True),
-        "One GPU-hour buys:",
-        hour(found, gpu_price).to_markdown(index=False, stralign="right", disable_numparse=True),
+        hour(found, gpu_price),
     ]
     return "\n\n".join(text)
 

@@ -10,12 +10,12 @@
 #
 # Pande et al. (2021) find that fine-tuning changes the later layers most, and that attention to `[SEP]` falls there. We send the same
 # sequences through the encoder before and after fine-tuning. Which layers change, which roles are gained and lost, where does the
-# attention go, and would another fine-tuning run give the same heads? The chapter ends with the claims of the paper.
+# attention go, and would another fine-tuning run give the same heads? [04_claims](04_claims.ipynb) judges the paper's claims.
 #
 # The encoder before fine-tuning need not be a masked language model: MiniLM was tuned as a sentence encoder on a billion pairs of
 # texts, so that its "pre-trained" is not BERT's.
 #
-# *Source: Pande et al. 2021, question 3, and all their claims.*
+# *Source: Pande et al. 2021, question 3.*
 
 # %% tags=["parameters"]
 # tau, window and relations are shared with 02 to 04, 08, 10 and 98: to change them in all, write the section `common` of a
@@ -30,7 +30,6 @@ minimum: int = 100  # sequences with the role that a corrected label needs
 margin: float = 0.5  # score units, a sixth of the usual tau: a smaller change counts as none
 permutations: int = 9999  # sign flips of a test
 resamples: int = 999  # of the bootstrap of labels and changes
-replicates: int = 199  # of the bootstrap of claims
 seed: int = 0
 window: int = 2
 relations: list[str] = ["nsubj", "dobj", "amod", "advmod"]
@@ -43,27 +42,19 @@ compare_published: bool = False
 # %%
 import numpy as np
 import pandas as pd
-from IPython.display import Markdown
 from matplotlib.colors import AsinhNorm
 
-from analysis.encoders.models import load_encoder
 from analysis.figures import theme
-from analysis.figures.claims import forest_plot
 from analysis.figures.grids import head_grids, role_layer_maps
 from analysis.figures.theme import style
 from analysis.figures.words import finding
-from analysis.papers.pande2021 import evidence, published
+from analysis.papers.pande2021 import published
 from analysis.papers.pande2021.drawing import mass_lines, run_counts
-from analysis.papers.pande2021.measures import CLAIMS, measures
-from analysis.scores.control_maps import sink
 from analysis.statistics import comparison
-from analysis.statistics.claim_pages import claims_markdown
-from analysis.statistics.claims import claim_table
 from analysis.statistics.controls import controlled_table
 from analysis.statistics.intervals import p_equals
 from analysis.statistics.roles import COARSE, LABELS, compose, label_agreement, mass_table, transitions
 from analysis.statistics.significance import Rule
-from analysis.statistics.training import trained_runs
 from analysis.study.results import STATES, Results
 
 style()
@@ -236,30 +227,6 @@ finding(
 # **How far to trust it.** The intervals and tests say what other sequences would show. The runs share the training examples and the
 # pre-trained encoder: another pre-training could move every head. "Equivalent" depends on the margin, and its p-values are not
 # corrected for their number.
-#
-# ## The claims
-#
-# The estimate is the mean over tasks of the mean over the fine-tuning runs that trained successfully. Each bootstrap replicate
-# draws clusters of sequences of every task (those that share a text stay together) and labels every head again; with
-# three or more runs the interval covers other runs too. The control of C3 and C7 is a twin of the encoder that knows
-# positions only, that of C6 a head that spreads rows of the same entropy evenly; their labels follow the same rule.
-
-# %%
-finetune = results.join_parts("finetune", tasks, every=False)
-trained = trained_runs(finetune) if len(finetune) else None
-tuned, tuned_controls = ({run: of_states[run] for run in seeds} for of_states in (scores, controls))
-sample = evidence.evidence_of(scores[None], tuned, rule, replicates).with_trained(trained)
-control = evidence.restricted_to(
-    evidence.evidence_of(controls[None], tuned_controls, rule, replicates), sample
-)
-origin = scores[None][tasks[0]].attrs
-frames = measures(sample, control, sink(load_encoder(origin["encoder"])))
-claims = claim_table(CLAIMS, frames, measures(evidence.evidence_of_labels(published.roles())))
-results.save_table(claims, "claims-pande2021")
-results.save_figure(forest_plot(claims, CLAIMS), "F14-claims")
-
-# %%
-Markdown(claims_markdown(claims, CLAIMS))
 
 # %% [markdown]
 # ## Heads worth knowing

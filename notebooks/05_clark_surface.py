@@ -16,20 +16,18 @@
 # We repeat these measurements on MiniLM, and ask whether it rests on a token as well, and on which one.
 #
 # *Source: Clark et al. 2019, "What Does BERT Look At?", sections 3 and 6 (claims CL1 to CL6 and CL13, judged in
-# [05_clark_syntax](05_clark_syntax.ipynb)). Needs no other run.*
+# [05_clark_syntax](05_clark_syntax.ipynb)). Layers and heads count from 0, in the paper from 1. Needs no other run.*
 
 # %% tags=["parameters"]
 profile: str = "offline"
 encoder: str = "minilm"
-passage_source: str = "bundled"  # or hub (Wikipedia), a CoNLL-U file with documents, a file of WikiText
-unit: str = "paragraph"  # what passages are made of; sentence: as in the authors' code
+passage_source: str = "bundled"  # or a CoNLL-U file with documents, a file of WikiText
 passages: int = 150
 segment_ids: str = "zeros"  # of both paragraphs, as in the authors' code; pair: 0 and 1, as in pre-training
 max_tokens: int = 128
 majority: float = 0.5  # the share of its attention above which a head specialises
 gradient_passages: int = 40
 mask_probability: float = 0.15  # of the masked tokens; 0 masks nothing and takes the loss at every token
-head_epochs: int = 5  # of training a masked-language head, for an encoder that has none
 distance_passages: int = 60
 seed: int = 0  # of passages, masks, scaling and permutations
 device: str = "cpu"
@@ -38,10 +36,11 @@ precision: str = "float32"
 # %%
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from analysis.encoders.models import load_encoder, random_encoder
+from analysis.encoders.models import load_encoder, load_language_model, random_encoder
 from analysis.figures import diagrams, theme
-from analysis.figures.colours import BLUE, GREEN, VERMILION
+from analysis.figures.colours import BLUE, GREEN, ORANGE, SKY, VERMILION, WINE
 from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.papers.clark2019 import distances, gradients, published, surface
@@ -54,7 +53,7 @@ style()
 results = Results(profile)
 model = load_encoder(encoder, device, precision)
 results.record_weights(encoder, model.digest)
-examples = load_passages(passage_source, passages, seed, model.tokenizer, max_tokens, unit)
+examples = load_passages(passage_source, passages, seed, model.tokenizer, max_tokens)
 
 # %% [markdown]
 # ## How attention to a token is measured
@@ -95,12 +94,11 @@ neighbours = pd.concat([heads_by_block.assign(encoder="pretrained"), control], i
 results.save_table(neighbours, "clark_neighbour_blocks")
 
 # %% [markdown]
-# ## Which patterns do single heads show? (F1)
+# ## Which patterns do single heads show? (Figure 1 of the paper)
 #
-# For each pattern, the head with the highest mean over all passages. A head of a target (all patterns but *broad*) attends to no other
-# target more; a pattern without such a head has no panel. Of the first twenty passages we draw an excerpt of the one in which the
-# last head most prefers full stops and commas to `[CLS]` and `[SEP]`. Attention to tokens outside the excerpt (…) is not drawn, and
-# the rest of each row is divided by its sum.
+# Each panel shows the head that attends most to one target, or most evenly (*broad*). The passage was chosen so that the
+# punctuation head is easy to see. Attention to tokens outside the excerpt (…) is not drawn, and the rest of each row is divided by
+# its sum.
 
 # %%
 patterns = surface.pattern_heads(table, uniform)
@@ -110,22 +108,27 @@ tokens[0] += " …"
 figure, grid = theme.rows_of_axes(len(patterns), 3, 0.135 * len(tokens) + 0.45, 0.3)
 for axes, row in zip(grid, patterns.itertuples(), strict=True):
     diagrams.attention_lines(axes, weights[row.layer, row.head], tokens)
-    axes.set_title(f"{row.pattern}\nlayer {row.layer}, head {row.head}")
+    axes.set_title(f"{row.pattern}: head {row.layer}-{row.head}")
 figure.supxlabel("attending token (left), attended token (right)")
 figure.supylabel("tokens of the sequence, in order")
 results.save_figure(figure, "clark-F1-heads")
 
 # %%
+broad = patterns.set_index("pattern").loc["broad"]
 finding(
-    f"{len(patterns)} of {len(surface.PATTERNS)} patterns have a head of their own. The table has its mean entropy (broad) or its "
-    "mean share of attention over all passages."
+    f"The broadest head is {broad['layer']}-{broad['head']}: its mean entropy is {broad['mean']:.1f} nats, that of uniform attention "
+    f"{uniform['entropy']:.1f}."
 )
+
+# %% [markdown]
+# The table has the mean entropy (*broad*) or the mean share of attention to the target. A head stands for a target only if it attends
+# to no other target more; a target without such a head has no panel and no row.
 
 # %%
 patterns.style.format({"mean": "{:.2f}"}).hide()
 
 # %% [markdown]
-# ## Neighbours, special tokens, punctuation (F2)
+# ## Where does attention go, layer by layer? (Figure 2)
 #
 # Each dot is a head, each line the mean of a layer. Dashed lines are the published means of BERT-base on Wikipedia, stretched to
 # this depth. Short bars at the right edge show uniform attention: `[SEP]` stands twice in a passage, `[CLS]` once. If
@@ -133,15 +136,23 @@ patterns.style.format({"mean": "{:.2f}"}).hide()
 
 # %%
 panels = [["previous", "next", "self"], ["cls", "sep", "punct"], ["cls_cls", "sep_sep", "rest_sep"]]
-looks = [(BLUE, "o"), (VERMILION, "s"), (GREEN, "^")]  # in each panel
-looks = {name: look for names in panels for name, look in zip(names, looks, strict=True)}
+colours = [
+    [BLUE, VERMILION, GREEN],
+    [SKY, WINE, GREEN],
+    [SKY, WINE, ORANGE],
+]  # [CLS] is sky, [SEP] wine, everywhere
+looks = {
+    name: look
+    for names, row in zip(panels, colours, strict=True)
+    for name, look in zip(names, zip(row, "os^", strict=True), strict=True)
+}
 bert_base = published.table("layers")
 stretch = (model.layers - 1) / bert_base["layer"].max()  # 12 layers drawn over those of this encoder
 
 
 def draw_by_layer(axes: Axes, name: str) -> None:
     """Dots: heads. Line: mean of a layer. Dashed: published means of BERT-base."""
-    label = published.LABELS.get(name, name)
+    label = published.COLUMN_NAMES.get(name, name)
     colour, mark = looks.get(name, (BLUE, "o"))
     axes.scatter(table["layer"], table[name], s=6, alpha=0.4, linewidth=0, color=colour)
     axes.plot(table.groupby("layer")[name].mean(), color=colour, marker=mark, markersize=3.5, label=label)
@@ -172,13 +183,13 @@ results.save_figure(figure, "clark-F2-surface")
 
 # %%
 finding(
-    f"{model.name} gives {table['cls'].mean():.0%} of its attention to [CLS] and {table['sep'].mean():.0%} to [SEP]; BERT-base gives "
-    f"{bert_base['cls'].mean():.0%} and {bert_base['sep'].mean():.0%}."
+    f"{model.name} gives {100 * table['cls'].mean():.0f} % of its attention to [CLS] and {100 * table['sep'].mean():.0f} % to [SEP]; "
+    f"BERT-base gives {100 * bert_base['cls'].mean():.0f} % and {100 * bert_base['sep'].mean():.0f} %."
 )
 
 # %% [markdown]
 # How many heads give more than `majority` of their attention to one kind of token? For BERT-base the text of the paper counts 4
-# (previous) and 5 (next) of 144 heads; its figure shows 4 and 3.
+# heads (previous token) and 5 (next token) of 144; its figure shows 4 and 3.
 
 # %%
 heads = table.set_index(["layer", "head"])[surface.TARGETS]
@@ -188,76 +199,88 @@ pd.DataFrame(overview | {"uniform": uniform[surface.TARGETS]}).style.format(prec
 
 # %%
 finding(
-    f"{above['previous']} of {len(heads)} heads give more than {majority:.0%} of their attention to the previous token, and "
+    f"{above['previous']} of {len(heads)} heads give more than {100 * majority:.0f} % of their attention to the previous token, and "
     f"{above['next']} to the next."
 )
+
+# %% [markdown]
+# *Try it.* Set `majority = 0.25`. Which columns change, and which numbers cannot?
+# <details><summary>What happens</summary>
+#
+# More heads count as specialists: in glue-minilm most of the new ones specialise in `[CLS]`. The published counts stay, since the
+# single heads of BERT-base are known from a figure alone.
+# </details>
 
 # %% [markdown]
 # In the committed run of glue-minilm, `[CLS]` is the sink: from layer 1 to layer 4 it gets 34 to 39 % of the attention, and `[SEP]`
 # 1 to 3 %. In BERT-base about half of it goes to `[SEP]` in layers 4 to 9.
 
 # %% [markdown]
-# ## Does attention to the sink matter? (F3)
+# ## Does attention to the sink matter? (Figure 3)
 #
 # If a head rests on a token, the loss should hardly depend on that attention. For the loss $L$ of predicting masked tokens we
 # take
 #
 # $$ \frac{1}{|S|} \sum_{(i,j) \in S} \left| \frac{\partial L}{\partial \alpha_{ij}} \right|, $$
 #
-# averaged over passages. Special tokens are never masked. An encoder without a masked-language head gets one, trained on these
-# passages with a frozen encoder.
+# averaged over passages. Special tokens are never masked. The loss needs a masked language model: for an encoder whose checkpoint
+# has none, such as MiniLM, this section is not applicable, and neither is claim CL5. `tiny` and BERT-base have one.
+
 
 # %%
-language_model = gradients.language_model(
-    encoder, examples, head_epochs, max_tokens, segment_ids, seed, device
-)
-importance = gradients.gradient_importance(
-    language_model,
-    examples[:gradient_passages],
-    mask_probability,
-    max_tokens=max_tokens,
-    segment_ids=segment_ids,
-    seed=seed,
-)
+def gradient_figure(by_head: pd.DataFrame) -> Figure:
+    """Dots: heads. Line: mean of a layer. A colour for each kind of attended token."""
+    axes = theme.canvas(theme.DOUBLE * 0.75, 2.5)
+    for name, mark in zip(gradients.GROUPS, "os^D", strict=True):
+        rows, (colour, _) = by_head[by_head["group"] == name], looks.get(name, ("0.4", "D"))
+        label = published.COLUMN_NAMES.get(name, "other tokens")
+        axes.scatter(rows["layer"], rows["importance"], s=6, alpha=0.4, linewidth=0, color=colour)
+        axes.plot(
+            rows.groupby("layer")["importance"].mean(), color=colour, marker=mark, markersize=3.5, label=label
+        )
+    axes.set(xlabel=theme.LAYER, xticks=range(model.layers), yscale="log")
+    axes.set_ylabel("mean |∂loss / ∂attention| (nats)")
+    axes.figure.legend(ncols=4, loc="outside lower center", title="attention to")
+    return axes.figure
+
 
 # %%
-by_head = importance.mean("sequence").transpose("layer", "head", "group").to_series().reset_index()
-by_layer = by_head.groupby(["layer", "group"], sort=False)["importance"].mean().reset_index()
-results.save_table(by_layer, "clark_gradients")
-results.save_table(by_head, "clark_gradients_heads")
-blocks = surface.passage_blocks(importance["sequence"].values.tolist())
-results.save_table(gradients.block_means(importance, blocks), "clark_gradient_blocks")
-
-# %%
-axes = theme.canvas(theme.DOUBLE * 0.75, 2.5)
-for name, mark in zip(gradients.GROUPS, "os^D", strict=True):
-    rows, (colour, _) = by_head[by_head["group"] == name], looks.get(name, ("0.4", "D"))
-    means = rows.groupby("layer")["importance"].mean()
-    axes.scatter(rows["layer"], rows["importance"], s=6, alpha=0.4, linewidth=0, color=colour)
-    axes.plot(
-        means, color=colour, marker=mark, markersize=3.5, label=published.LABELS.get(name, "other tokens")
+language_model = load_language_model(encoder, device)
+if language_model:
+    options = {"max_tokens": max_tokens, "segment_ids": segment_ids, "seed": seed}
+    importance = gradients.gradient_importance(
+        language_model, examples[:gradient_passages], mask_probability, **options
     )
-axes.set(xlabel=theme.LAYER, xticks=range(model.layers), yscale="log")
-axes.set_ylabel("mean |∂loss / ∂attention| (nats)")
-axes.figure.legend(ncols=4, loc="outside lower center", title="attention to")
-results.save_figure(axes.figure, "clark-F3-gradients")
+    by_head, by_layer, by_block = gradients.gradient_tables(importance)
+    results.save_table(by_layer, "clark_gradients")
+    results.save_table(by_head, "clark_gradients_heads")
+    results.save_table(by_block, "clark_gradient_blocks")
 
 # %%
-gradient = by_layer.pivot(index="layer", columns="group", values="importance")
-ratio = gradient.div(gradient["other"], axis=0).mean()
-finding(
-    f"The gradient on [CLS] is {ratio['cls']:.2f} times that on other tokens, the gradient on [SEP] {ratio['sep']:.2f} times (means of "
-    f"layers). The masked-language head is right about {importance.accuracy.mean().item():.0%} of the tokens that it has to predict."
-)
+if language_model:
+    figure = gradient_figure(by_head)
+else:
+    figure = theme.empty(f"not applicable: {model.name} is no masked language model")
+results.save_figure(figure, "clark-F3-gradients")
+
+# %%
+if language_model:
+    gradient = by_layer.pivot(index="layer", columns="group", values="importance")
+    ratio = gradient.div(gradient["other"], axis=0).mean()
+    text = (
+        f"The gradient on [CLS] is {ratio['cls']:.2f} times that on other tokens, the gradient on [SEP] {ratio['sep']:.2f} times (means of "
+        f"layers). The language model is right about {importance.accuracy.mean().item():.0%} of the tokens that it has to predict."
+    )
+else:
+    text = f"Not applicable: {model.name} is no masked language model, so that it has no such loss."
+finding(text)
 
 # %% [markdown]
-# In BERT-base the gradients on `[SEP]` become very small from layer 4 on, where attention to `[SEP]` rises. An encoder that rests
-# on `[CLS]` should show the same for `[CLS]`.
+# In BERT-base the gradients on `[SEP]` become very small from layer 4 on, where attention to `[SEP]` rises (the paper prints no
+# numbers). An encoder that rests on `[CLS]` should show the same for `[CLS]`. A gradient is a slope, not an ablation, and its size
+# depends on the loss: layers of one model can be compared, different models cannot.
 #
-# A gradient is a slope, not an ablation, and its size depends on the loss. Layers of one model can be compared, different models
-# cannot. A head that was trained briefly predicts badly, and what it says about the encoder is a hint.
-#
-# ## How broad is attention? (F4)
+# ## How broad is attention? (Figure 4)
 #
 # The entropy of a row of attention, $-\sum_j \alpha_{ij} \ln \alpha_{ij}$, averaged over rows and passages. The dotted line is uniform
 # attention ($\ln T$), the dashed one BERT-base. The paper finds broad heads in the first layers (3.6 nats in layer 0, 1.8 in layer
@@ -278,9 +301,20 @@ results.save_figure(figure, "clark-F4-entropy")
 # %%
 entropy = table.groupby("layer")["entropy"].mean()
 finding(
-    f"Mean entropy lies between {entropy.min():.1f} nats (layer {entropy.idxmin()}) and {entropy.max():.1f} nats (layer "
-    f"{entropy.idxmax()}). {(table['most'] <= 0.1).sum()} of {len(table)} heads give their most attended token at most 10 %."
+    f"Layer 0 has a mean entropy of {entropy[0]:.1f} nats, layer 1 of {entropy[1]:.1f}, and the narrowest layer is {entropy.idxmin()} "
+    f"({entropy.min():.1f}). {(table['most'] <= 0.1).sum()} of {len(table)} heads give their most attended token at most 10 %."
 )
+
+# %% [markdown]
+# So "the first layers" may mean layer 0 alone: claim CL6 compares the first third of the layers with the middle third, and its row
+# says what layer 0 does by itself.
+#
+# *Try it.* Set `max_tokens = 40`. What becomes of heads that give no token more than 10 %?
+# <details><summary>What happens</summary>
+#
+# There is none left, and no head is *broad* in the table `clark_clusters`. The largest possible entropy, ln 40 = 3.7 nats, is below
+# the published threshold of 3.8.
+# </details>
 
 # %% [markdown]
 # ## The numbers behind the dashed lines
@@ -296,7 +330,7 @@ wide = comparison.unstack().swaplevel(axis=1)[["cls", "sep", "punct", "entropy"]
 wide.style.format(precision=2, na_rep="")
 
 # %% [markdown]
-# ## Do heads of one layer behave alike?
+# ## Do heads of one layer behave alike? (Figure 6)
 #
 # The distance between two heads is the Jensen-Shannon divergence between their rows of attention $P$ and $Q$,
 #
@@ -304,7 +338,7 @@ wide.style.format(precision=2, na_rep="")
 #
 # summed over all tokens. In the paper, heads of one layer lie close together. We take the mean distance between layers minus that within
 # layers, in blocks of passages; the control assigns the heads to layers at random. [05_clark_syntax](05_clark_syntax.ipynb) draws a map
-# of all heads in the plane (F6).
+# of all heads in the plane.
 
 # %%
 head_distances, gaps = distances.passage_distances(
@@ -323,12 +357,7 @@ finding(
 )
 
 # %% [markdown]
-# **Try it.** Set `majority = 0.25`: more heads specialise, the published counts stay. Set `max_tokens = 40`: no head gives its most
-# attended token at most 10 % any more, and none is *broad* in the table `clark_clusters`. Why? The largest possible entropy, ln 40 = 3.7
-# nats, is below the published threshold of 3.8. Set `mask_probability = 0`: the tokens to predict are visible, and the accuracy of the
-# masked-language head rises (from 11 to 34 % in the committed run of glue-minilm).
-#
-# **How far to trust it.** One passage is an illustration (F1). The shares are means over many passages of one kind of text, and their
+# **How far to trust it.** One passage is an illustration (Figure 1). The shares are means over many passages of one kind of text, and their
 # differences between layers are large. BERT-base and Wikipedia are another model and another text: the sink can be another token, and
 # then the claims about `[SEP]` are judged on that token. The last section shows that heads of a layer are more alike than others, not why;
 # the paper suggests attention dropout.

@@ -55,7 +55,6 @@ from analysis.papers.pascual2021 import discrepancy, maps, roles
 from analysis.papers.pascual2021.measures import ATTENTION, EFFECTIVE, EFFECTIVE_SUM, GLOBAL, LOCAL
 from analysis.scores.extraction import extract
 from analysis.scores.map_store import MapStore
-from analysis.scores.maps import attribution, local_attribution
 from analysis.statistics.roles import compose
 from analysis.statistics.significance import Rule, published_table
 from analysis.study.results import Results, seeds_of
@@ -103,11 +102,11 @@ print(
 # memory for the scores and the comparison with attention.
 
 # %%
-short_sample = maps.short_examples(model, examples, pieces, attributed, seed)
+short_sample = roles.short_examples(model, examples, pieces, attributed, seed)
 map_stores = {
     ATTENTION: MapStore(ATTENTION),
-    LOCAL: MapStore(local_attribution(probes, seed)),
-    GLOBAL: MapStore(attribution(probes, seed)),
+    LOCAL: MapStore(maps.local_attribution(probes, seed)),
+    GLOBAL: MapStore(maps.attribution(probes, seed)),
 }
 sources = {name: store.source for name, store in map_stores.items()}
 sources |= {EFFECTIVE: EFFECTIVE, EFFECTIVE_SUM: EFFECTIVE_SUM}
@@ -151,7 +150,7 @@ tables = {"pascual_discrepancy": discrepancy.discrepancy_table(rows, resamples, 
 # Roles on effective attention are compared on sequences that are longer than a value vector.
 
 # %%
-scores = {name: maps.with_patterns(bank) for name, bank in banks.items()}
+scores = {name: roles.with_patterns(bank) for name, bank in banks.items()}
 tables |= {
     "pascual_patterns": roles.pattern_table(scores),
     "pascual_persistence": roles.persistence_table(scores, rule),

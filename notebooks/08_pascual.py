@@ -68,10 +68,9 @@ from analysis.figures import colours, theme
 from analysis.figures.claims import forest_plot
 from analysis.figures.theme import style
 from analysis.figures.words import finding
-from analysis.papers.pascual2021 import dependencies, discrepancy, drawing, maps, measures
+from analysis.papers.pascual2021 import attribution, dependencies, discrepancy, drawing, maps, measures, roles
 from analysis.papers.pascual2021.measures import ATTENTION, EFFECTIVE, EFFECTIVE_SUM, GLOBAL, LOCAL
-from analysis.scores import attachment, attribution
-from analysis.scores import maps as sources
+from analysis.scores import attachment
 from analysis.scores.extraction import read_attention
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
@@ -118,8 +117,8 @@ example = examples[suitable[0] if len(suitable) else lengths.argmax()]
 map_sources = {
     ATTENTION: ATTENTION,
     EFFECTIVE: EFFECTIVE,
-    LOCAL: sources.local_attribution(shown_probes, seed),
-    GLOBAL: sources.attribution(shown_probes, seed),
+    LOCAL: maps.local_attribution(shown_probes, seed),
+    GLOBAL: maps.attribution(shown_probes, seed),
 }
 readings = {
     name: read_attention(model, example, model.positions, maps=source) for name, source in map_sources.items()
@@ -369,7 +368,7 @@ finding(
 
 # %%
 short_examples = load_examples("toy-sst-2", split="dev", n=60, seed=seed)
-short_examples = maps.short_examples(model, short_examples, validated_pieces, validated, seed)
+short_examples = roles.short_examples(model, short_examples, validated_pieces, validated, seed)
 sequences = layout.layouts(model.tokenizer, short_examples, model.positions)
 counts = sorted({*validated_probes, probes} - {None})
 validation = discrepancy.validation_table(model, sequences, counts, seed)

@@ -48,7 +48,7 @@ import pytest  # noqa: E402
 from studies import Study  # noqa: E402
 
 # The upper floors, whose files take longest: their tests run whole notebooks, clusters and papers.
-FIRST = ("study", "scale", "papers")
+FIRST = ("study", "papers")
 
 
 def pytest_configure(config: pytest.Config) -> None:

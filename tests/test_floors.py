@@ -12,8 +12,10 @@ from analysis.study.front_page import PAPERS
 
 PACKAGE = ROOT / "analysis"
 GROUND = ("errors", "files", "cache")  # modules, each from those before it
-FLOORS = "texts roles control_scores encoders scores statistics figures papers synthesis explorer scale study".split()
-ROOF = ("run", "extract_corpus")
+FLOORS = (
+    "texts roles control_scores encoders scores statistics figures papers synthesis explorer study".split()
+)
+ROOF = ("run", "scale")
 HEAVY = {"torch", "transformers", "accelerate", "datasets"}
 
 

@@ -20,8 +20,8 @@ from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.encoders.redirection import redirect
 from analysis.errors import InputError
-from analysis.extract_corpus import main as extract_corpus
 from analysis.run import run
+from analysis.scale import main as scale
 from analysis.scores.extraction import extract
 from analysis.scores.sieves import SIEVES, sieve
 from analysis.statistics.significance import Rule, role_table
@@ -29,7 +29,6 @@ from analysis.study.front_page import filled
 from analysis.study.profiles import load_profile, parameters
 from analysis.study.results import Results, seeds_of
 from analysis.study.verification import verify
-from analysis.texts.corpora import open_corpus
 from analysis.texts.examples import Example
 from analysis.texts.glue import load_examples
 from analysis.texts.passages import load_passages
@@ -62,20 +61,15 @@ class Material:
         self.file("MRPC/dev.tsv", content)
         return load_examples("mrpc", source=str(self.folder), split="dev")
 
-    def corpus(self, name: str, content: str | bytes, *columns: str) -> Any:
-        """All examples of a corpus of one file."""
-        return [*open_corpus(self.file(name, content), columns or ("text",)).examples()]
-
-    def passages(self, source: str | Path, **options: str) -> Any:
+    def passages(self, source: str | Path) -> Any:
         """Two passages of running text."""
-        return load_passages(source, 2, 0, self.encoder.tokenizer, **options)
+        return load_passages(source, 2, 0, self.encoder.tokenizer)
 
-    def extracted(self, *arguments: str, output: str = "out") -> None:
-        """Raises the error line of the command for corpora, given a small text and these options."""
-        texts = self.file("texts/corpus.txt", "He ran.\nShe slept.\n").parent
-        command = [str(texts), str(self.folder / output), "--encoder", "tiny", *arguments]
+    def scored(self, content: str, *arguments: str, name: str = "corpus.jsonl") -> None:
+        """Raises the error line of the command for corpora, given one file with this content."""
+        command = [str(self.file(f"texts/{name}", content).parent), str(self.folder / "out")]
         with redirect_stderr(io.StringIO()) as stderr, redirect_stdout(io.StringIO()):
-            assert extract_corpus(command) == 1
+            assert scale([*command, "--encoder", "tiny", *arguments]) == 1
         raise InputError(stderr.getvalue().splitlines()[-1].removeprefix("error: "))
 
     def tuned(self, train: list[Example]) -> Any:
@@ -134,21 +128,19 @@ TEXTS = [
     ("holds no .conllu file", lambda m: conllu_files([str(m.folder)], m.folder, 2, "dev", 0)),
     ("'sst-2' has 1 text", lambda m: match_class("sst-2")),
     ("'sts-b' has 2 text(s) and 0 classes", lambda m: match_class("sts-b")),
-    ("match is 'yes': choose from entailment", lambda m: match_class({"task": "qnli", "match": "yes"})),
-    ("unknown key 'label'", lambda m: match_class({"task": "qnli", "label": "1"})),
-    ("task '' is unknown", lambda m: match_class({"match": "1"})),
-    ("unit is 'word'", lambda m: m.passages("bundled", unit="word")),
+    ("the class 'yes' is unknown: choose from entailment", lambda m: match_class("qnli/yes")),
+    ("task '' is unknown", lambda m: match_class("/1")),
     ("no such file", lambda m: m.passages(m.folder / "a.raw")),
     ("holds no two paragraphs in a row", lambda m: m.passages(m.file("a.raw", " = Title = \n\n One . \n"))),
-    ("a.txt", lambda m: open_corpus(m.folder / "a.txt")),
-    ("the kind '.docx' is unknown", lambda m: m.corpus("a.docx", "text")),
-    ("a.txt is empty", lambda m: m.corpus("a.txt", "")),
     ("a: half of a surrogate pair, '\\ud83d', at character 3", lambda m: Example("a", "Hi \ud83d!")),
-    ("a.jsonl, line 1: half of a surrogate pair", lambda m: m.corpus("a.jsonl", '{"text": "\\ud83d"}\n')),
-    ("not JSON, or cut short", lambda m: m.corpus("a.jsonl", '{"text": "one"}\n{"te\n')),
-    ("name one column, or two", lambda m: m.corpus("a.jsonl", '{"a": "b"}\n', "a", "b", "c")),
-    ("no Parquet file", lambda m: m.corpus("a.parquet", "text")),
-    ("holds no file that ends in", lambda m: open_corpus(m.folder)),
+    ("corpus.jsonl cannot be read: ", lambda m: m.scored('{"text": "one"}\n{"te\n')),
+    ("corpus.jsonl has no column 'text': name others", lambda m: m.scored('{"a": "b"}\n')),
+    ("corpus.jsonl, row 1: a text is missing or empty", lambda m: m.scored('{"text": "b"}\n{"text": " "}\n')),
+    ("two texts have the id '1'", lambda m: m.scored('{"id": 1, "text": "b"}\n{"id": 1, "text": "c"}\n')),
+    ("name one column, or two", lambda m: m.scored('{"a": "b"}\n', "--columns", "a", "b", "c")),
+    ("corpus.parquet cannot be read: ", lambda m: m.scored("text", name="corpus.parquet")),
+    ("is no corpus: give a file that ends in", lambda m: m.scored("text", name="corpus.docx")),
+    ("holds no text", lambda m: m.scored("\n", name="corpus.txt")),
 ]
 ENCODERS = [
     ("no such checkpoint folder", lambda m: load_encoder(m.folder / "none")),
@@ -195,12 +187,8 @@ STUDY = [
     ("run make reproduce", lambda m: Results("none").join_parts("roles", ["mrpc"])),
     ("README.md has the place {x}", lambda m: filled("{x}", {}, "README.md")),
     ("nothing to compare with", lambda m: verify("none")),
-    ("the shards of 4 are 0 to 3", lambda m: m.extracted("--shard", "4/4")),
-    ("lies in the input", lambda m: m.extracted(output="texts/out")),
-    ("is a file: name a folder", lambda m: m.extracted(output="texts/corpus.txt")),
-    ("run.json is missing or damaged", lambda m: m.extracted("--merge")),
-    ("no-such-folder", lambda m: m.extracted("--encoder", "no-such-folder/x")),
-    ("--engine ray", lambda m: m.extracted("--engine", "ray", "--shard", "0/2")),
+    ("no-such-folder", lambda m: m.scored('{"text": "a"}\n', "--encoder", "no-such-folder/x")),
+    ("unknown role 'nosuch'", lambda m: m.scored('{"text": "a"}\n', "--roles", "nosuch")),
 ]
 CASES = [*TEXTS, *ENCODERS, *SCORES, *STATISTICS, *STUDY]
 

@@ -33,9 +33,9 @@ from analysis.statistics.claims import judge  # noqa: E402
 from analysis.statistics.controls import controlled_table  # noqa: E402
 from analysis.statistics.intervals import mean_interval  # noqa: E402
 from analysis.statistics.significance import Rule  # noqa: E402
-from analysis.texts.examples import Example  # noqa: E402
+from analysis.texts.examples import Example, Relations  # noqa: E402
 from analysis.texts.glue import load_examples  # noqa: E402
-from analysis.texts.syntax import Relations, parse  # noqa: E402
+from analysis.texts.syntax import parse  # noqa: E402
 
 PAGE = ROOT / "results" / "glue-minilm" / "explorer.html"
 VIEW = "#task=mrpc&state=finetuned&role=nsubj&head=3-8"

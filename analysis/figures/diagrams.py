@@ -96,20 +96,21 @@ def attention_lines(
     weights: Float[np.ndarray, "token token"],
     tokens: Sequence[str],
     highlighted: Collection[int] = (),
+    attended: Collection[int] = (),
     room: int = 0,
 ) -> None:
     """One sequence twice, side by side, with a line from each token (left) to each that it attends to (right).
 
-    A line is as opaque as its weight (0 to 1). Names and lines of the tokens at `highlighted` positions are vermilion;
-    other lines are then FAINT. The axes are as high as `room` names, or as all tokens, so that panels of different
-    sequences have one scale. Names take the width that they need, and shrink to LEAST_SIZE to take a third at most.
-    Source: Clark 2019, figures 1 and 5.
+    A line is as opaque as its weight (0 to 1). Names and lines of the tokens at `highlighted` positions on the left,
+    and at `attended` positions on the right, are vermilion; other lines are then FAINT. The axes are as high as `room`
+    names, or as all tokens, so that panels of different sequences have one scale. Names take the width that they need,
+    and shrink to LEAST_SIZE to take a third at most. Source: Clark 2019, figures 1 and 5.
     """
     query, key = np.divmod(np.arange(weights.size), len(tokens))
-    strong = np.isin(query, list(highlighted))
+    strong = np.isin(query, list(highlighted)) | np.isin(key, list(attended))
     colours = np.where(strong[:, None], to_rgb(VERMILION), to_rgb(BLUE))
     opacity = np.clip(weights.reshape(-1, 1), 0, 1)
-    if len(highlighted):
+    if strong.any():
         opacity = np.where(strong[:, None], opacity, opacity * FAINT)
     ends = np.stack([np.zeros(weights.size), query, np.ones(weights.size), key], 1).reshape(-1, 2, 2)
     order = np.argsort(strong, kind="stable")  # the lines that matter are drawn last
@@ -118,9 +119,9 @@ def attention_lines(
     size, gap, beyond = _name_room(axes, tokens)
     look = {"va": "center", "fontsize": size}
     for position, token in enumerate(tokens):
-        colour = VERMILION if position in highlighted else BLACK
-        axes.text(-gap, position, token, ha="right", color=colour, **look)
-        axes.text(1 + gap, position, token, ha="left", **look)
+        left, right = (VERMILION if position in marked else BLACK for marked in (highlighted, attended))
+        axes.text(-gap, position, token, ha="right", color=left, **look)
+        axes.text(1 + gap, position, token, ha="left", color=right, **look)
     axes.set(xlim=(-beyond, 1 + beyond), ylim=(max(room, len(tokens)) - 0.4, -0.6))
     axes.axis("off")
 

@@ -9,12 +9,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.figures import theme
-from analysis.figures.colours import BLUE, VERMILION
+from analysis.figures.colours import BLUE, LIME
 from analysis.figures.diagrams import attention_lines
 from analysis.figures.theme import DOUBLE, HEAD, LAYER
 
 MATCHING, TO_OWN, OTHERS = (
-    {"color": colour, "linestyle": dash} for colour, dash in ((VERMILION, "-"), (BLUE, "--"), ("0.8", "-"))
+    {"color": colour, "linestyle": dash} for colour, dash in ((LIME, "-"), (BLUE, "--"), ("0.8", "-"))
 )
 NATURAL_DOSE = {"color": "0.4", "linestyle": ":", "linewidth": 0.8}
 
@@ -60,12 +60,12 @@ def marks_by_edit(table: pd.DataFrame, value: str, label: str) -> Figure:
     return axes.figure
 
 
-def dial_panels(table: pd.DataFrame, natural: str, own_text: str) -> Figure:
+def dial_panels(table: pd.DataFrame, sets: pd.DataFrame, natural: str, own_text: str) -> Figure:
     """The share of pairs called "match" against the dose of the dial: a panel for each task, a line for each run.
 
-    `table` holds task, seed, edit, dose, share, matched, unmatched and `compared`, which marks the rows of the run in
-    which other sets of heads turn the dial too: names that begin with a digit, in grey. `natural` and `own_text` name
-    the edits at the natural dose (dotted): to the other text, and to their own text.
+    `table` holds task, seed, edit, dose, share, matched and unmatched; `natural` and `own_text` name the edits at the
+    natural dose (dotted): to the other text, and to their own text. `sets` holds, by task and seed, the share at
+    that dose for each set of "other heads", in grey, and for "none".
     """
     tasks = [*table.loc[table["edit"].eq(natural), "task"].unique()]
     if not tasks:
@@ -75,17 +75,19 @@ def dial_panels(table: pd.DataFrame, natural: str, own_text: str) -> Figure:
     )
     for axes, task in zip(grid, tasks, strict=True):
         rows = table[table["task"] == task]
-        for _, run in rows[~rows["compared"]].groupby("seed"):
+        for seed, run in rows.groupby("seed"):
             start, at_natural = run[run["dose"] == 0], run[run["edit"] == natural]
+            dose = at_natural["dose"].iloc[0]
             turned = run[run["edit"].str.match(r"dial [\d.]+$")]
             dial = pd.concat([start, at_natural, turned]).sort_values("dose")
             to_own = pd.concat([start, run[run["edit"] == own_text]])
             axes.plot(dial["dose"], dial["share"], marker="o", ms=2.5, lw=1, **MATCHING)
             axes.plot(to_own["dose"], to_own["share"], marker="s", ms=2.5, lw=1, **TO_OWN)
-            axes.axvline(at_natural["dose"].iloc[0], **NATURAL_DOSE)
-        others = rows[rows["compared"]]
-        for part in others[others["edit"].str.match(r"\d")].itertuples():
-            axes.plot([0, part.dose], [others["share"].iloc[0], part.share], lw=0.6, zorder=0, **OTHERS)
+            axes.axvline(dose, **NATURAL_DOSE)
+            others = sets[(sets["task"] == task) & (sets["seed"] == seed)]
+            unchanged = others.loc[others["set"] == "none", "share"].max()
+            for share in others.loc[others["set"] == "other heads", "share"].dropna():
+                axes.plot([0, dose], [unchanged, share], lw=0.6, zorder=0, **OTHERS)
         axes.set_ylim(0, 1.02)
         axes.set_title(task, pad=24)
         matched, unmatched = rows[["matched", "unmatched"]].mean()
@@ -99,6 +101,36 @@ def dial_panels(table: pd.DataFrame, natural: str, own_text: str) -> Figure:
     }
     key = [Line2D([], [], label=name, **look) for name, look in looks.items()]
     figure.legend(handles=key, ncols=4, loc="outside upper center")
+    return figure
+
+
+def shares_by_edit(table: pd.DataFrame, names: Sequence[str]) -> Figure:
+    """The share of texts called a match with themselves: a panel for each task, a group for each kind of second text.
+
+    `table` holds task, seed, pair, edit, share, low and high (the bars); `names` are the edits, in order. A mark is a
+    run.
+    """
+    if table.empty:
+        return theme.empty("no head matches")
+    tasks, pairs = [*table["task"].unique()], [*table["pair"].unique()]
+    figure, grid = theme.panels(len(tasks), 3, 2.2, "the second text", 'called "match" (proportion)')
+    for axes, task in zip(grid, tasks, strict=True):
+        rows = table[table["task"] == task]
+        for number, edit in enumerate(names):
+            marks = rows[rows["edit"] == edit]
+            steps = marks.groupby("pair").cumcount() - (marks["seed"].nunique() - 1) / 2
+            places = marks["pair"].map(pairs.index) + 0.18 * (number - (len(names) - 1) / 2) + 0.04 * steps
+            ends = [(marks["share"] - marks["low"]).clip(0), (marks["high"] - marks["share"]).clip(0)]
+            axes.errorbar(
+                places, marks["share"], yerr=ends, fmt="os^D"[number], color=f"C{number}", ms=3, lw=0.7
+            )
+        axes.set(title=task, xticks=range(len(pairs)), ylim=(-0.03, 1.03))
+        axes.set_xticklabels([pair.replace("two words ", "two words\n") for pair in pairs])
+    key = [
+        Line2D([], [], color=f"C{number}", marker="os^D"[number], linestyle="", ms=4, label=edit)
+        for number, edit in enumerate(names)
+    ]
+    figure.legend(handles=key, ncols=4, loc="outside upper center", title="the matching heads")
     return figure
 
 

@@ -4,16 +4,15 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import xarray as xr
 
-from analysis.control_scores import control_bank, control_sieves
+from analysis.control_scores import all_control_sieves, control_bank
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.roles import ROLES
 from analysis.scores import maps as sources
 from analysis.scores.extraction import extract, extract_states
 from analysis.scores.maps import Source
-from analysis.texts.examples import Example
-from analysis.texts.passages import load_passages
-from analysis.texts.syntax import Relations
+from analysis.texts.bundled import bundled_paragraphs
+from analysis.texts.examples import Example, Relations
 
 
 def extract_controls(
@@ -28,7 +27,7 @@ def extract_controls(
 
     `of` names the maps from which the controls are made, or is their source.
     """
-    by_source = control_sieves(sieves)
+    by_source = all_control_sieves(sieves)
     for role in ROLES.values():
         if role.control in by_source and not hasattr(sources, role.control):
             raise InputError(
@@ -65,7 +64,8 @@ def sink(encoder: Encoder, passages: int = 20, max_tokens: int = 128) -> str:
 
     `encoder` is the one before fine-tuning. In BERT-base it is sep (Clark 2019, section 3.2).
     """
-    examples = load_passages("bundled", passages, 0, encoder.tokenizer, max_tokens)
+    documents = bundled_paragraphs(passages, "dev")
+    examples = [Example(name, *paragraphs[:2]) for name, paragraphs in documents.items()]
     scores = extract(encoder, examples, roles=[*SPECIAL], max_tokens=max_tokens).mean(["layer", "head"])
     # A score is T / (marked tokens of a row) times the attention on them, so the sum over rows is score times marked.
     attention = {"cls": scores.sel(role="cls"), "sep": scores.sel(role="sep") * scores["separators"]}

@@ -17,8 +17,7 @@ from analysis.errors import InputError
 from analysis.scores.contraction import Cells, Contraction, Form
 from analysis.scores.maps import ENTROPIES, ReadMaps, Source, find_source
 from analysis.scores.sieves import Sieve, by_label, resolve
-from analysis.texts.examples import Example, as_sequences, clusters
-from analysis.texts.syntax import Relations
+from analysis.texts.examples import Example, Relations, as_sequences, clusters
 
 Statistic = Callable[[Attention, Sequence[Layout]], Tensor]  # one number for every sequence and head
 
@@ -59,18 +58,18 @@ def extract_states(
     max_tokens: int = 128,
     budget: int = 2048,
     progress: bool = True,
-    maps: str | ReadMaps = "attention",
+    maps: str | ReadMaps | Source = "attention",
     statistics: Mapping[str, Statistic] | None = None,
     segment_ids: str = "pair",
 ) -> dict[Hashable, xr.DataArray]:
     """The scores of several states of one model on the same sequences, as `extract` gives them, by name.
 
     All states share the tokenizer, sieves and batches. `maps` is a source of maps or its name ("attention",
-    "effective", "attribution", "uniform", "shuffled", "twin"). `max_tokens` cuts a sequence; `budget` limits the padded
-    tokens of a batch and does not change the result (1e-5). `arithmetic` "published" divides the local band as the
-    authors' code does. `statistics` are further numbers for every sequence and head, by name; their units are tokens.
-    `segment_ids` as in `layouts`. If the rows of the maps do not sum to 1, entropies and roles that weight rows by them
-    are absent; the attribute `undefined` names them.
+    "uniform", "shuffled", "twin", "spread", and those of `papers.pascual2021.maps` once it is imported). `max_tokens`
+    cuts a sequence; `budget` limits the padded tokens of a batch and does not change the result (1e-5). `arithmetic`
+    "published" divides the local band as the authors' code does. `statistics` are further numbers for every sequence
+    and head, by name; their units are tokens. `segment_ids` as in `layouts`. If the rows of the maps do not sum to 1,
+    entropies and roles that weight rows by them are absent; the attribute `undefined` names them.
     """
     examples, models, source = as_sequences(examples), [*encoders.values()], find_source(maps)
     sequences = _prepare(models, examples, relations, max_tokens, segment_ids)
@@ -166,7 +165,7 @@ def read_attention(
     example: Example,
     max_tokens: int = 128,
     segment_ids: str = "pair",
-    maps: str | ReadMaps = "attention",
+    maps: str | ReadMaps | Source = "attention",
 ) -> tuple[Layout, Float[np.ndarray, "layer head token token"]]:
     """The layout of one sequence and the map of every head; rows are query tokens (`maps` as in `extract`)."""
     [layout] = layouts(encoder.tokenizer, [example], max_tokens, segment_ids)

@@ -21,7 +21,7 @@ class MapStore:
     `sequences` are those whose maps are stored, in the order in which they were computed.
     """
 
-    def __init__(self, of: str | ReadMaps = "attention"):
+    def __init__(self, of: str | ReadMaps | Source = "attention"):
         self.of = find_source(of)
         self.maps: dict[str, Maps] = {}
         self.sequences: list[Layout] = []
@@ -29,14 +29,14 @@ class MapStore:
     @property
     def source(self) -> Source:
         """A source that reads stored maps, and computes and stores missing ones."""
-        return replace(self.of, read=self.read, prepare=None, change=None)
+        return replace(self.of, read=self.read, prepare=None)
 
     def read(self, encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
         """Calls `read(layer, maps)` for the padded batch."""
         missing = [layout for layout in batch if layout.id not in self.maps]
         layers: list[Tensor] = []
         if missing:
-            self.of(encoder, missing, lambda _, maps, *__: layers.append(maps), check)
+            self.of.read(encoder, missing, lambda _, maps, *__: layers.append(maps), check)
         for number, layout in enumerate(missing):
             size = len(layout)
             self.maps[layout.id] = torch.stack([maps[number, :, :size, :size] for maps in layers])

@@ -1,7 +1,7 @@
 """Sources of maps (attention, maps made from it, and controls), and the entropies of the maps' rows."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from zlib import crc32
 
@@ -10,14 +10,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from analysis.encoders.derivatives import LAYERS, POST_LN
 from analysis.encoders.layout import Layout
 from analysis.encoders.models import Encoder
 from analysis.encoders.tap import Attention, Read, read_layers, uniform_rows
 from analysis.errors import InputError
-from analysis.scores.attribution import PROBES, attributions
 from analysis.scores.contraction import row_entropies
-from analysis.scores.effective import effective
 from analysis.scores.twins import read_twins
 
 SMOOTHING = 1e-4  # the share of every row that is spread evenly: zeros have no logarithm
@@ -37,37 +34,26 @@ class Source:
     distributions. `read` may receive a third argument: entropies (batch, head, row; nats) that replace those of the
     rows in roles such as block (see `spread`).
 
-    `change(layer, maps, batch)` is made to the maps of every layer; it may return entropies after the maps. Twins must
-    see all sequences of an encoder first: `prepare(encoder, sequences, budget, progress)` returns the function that
-    reads them.
+    Twins must see all sequences of an encoder first: `prepare(encoder, sequences, budget, progress)` returns the
+    function that reads them.
     """
 
     name: str
     read: ReadMaps
     prepare: Prepare | None = None
     distributions: bool = True
-    change: Change | None = None
-
-    def __call__(self, encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
-        def read_changed(layer: int, attention: Attention, *_: Tensor) -> None:
-            maps = self.change(layer, attention, batch)
-            read(layer, *(maps if isinstance(maps, tuple) else (maps,)))
-
-        self.read(encoder, batch, read_changed if self.change else read, check)
 
     def prepared(
         self, encoder: Encoder, sequences: Sequence[Layout], budget: int = 2048, progress: bool = True
-    ) -> "Source":
-        """The source, ready to read batches of these sequences."""
-        if self.prepare is None:
-            return self
-        return replace(self, read=self.prepare(encoder, sequences, budget, progress), prepare=None)
+    ) -> ReadMaps:
+        """The function that reads batches of these sequences."""
+        return self.prepare(encoder, sequences, budget, progress) if self.prepare else self.read
 
 
 MAPS: dict[str, Source] = {"attention": Source("attention", read_layers)}
 
 
-def find_source(maps: str | ReadMaps) -> Source:
+def find_source(maps: str | ReadMaps | Source) -> Source:
     """The source with this name; a function with the signature of `read_layers` is a source of distributions."""
     if isinstance(maps, Source):
         return maps
@@ -78,11 +64,35 @@ def find_source(maps: str | ReadMaps) -> Source:
     return MAPS[maps]
 
 
-def changed(function: Change, of: str | ReadMaps = "attention", name: str = "") -> Source:
-    """The maps of another source, changed layer by layer by `function(layer, maps, batch)` (see `Source`)."""
+def changed(function: Change, of: str | ReadMaps | Source = "attention", name: str = "") -> Source:
+    """The maps of another source, changed layer by layer by `function(layer, maps, batch)`.
+
+    It returns the maps, or the maps and entropies (see `Source`).
+    """
     source = find_source(of)
-    name = name or function.__name__
-    return replace(source, name=name, read=source, prepare=source.prepared, change=function)
+
+    def prepare(*arguments) -> ReadMaps:
+        return partial(_read_changed, function, source.prepared(*arguments))
+
+    read = partial(_read_changed, function, source.read)
+    return Source(name or function.__name__, read, prepare, source.distributions)
+
+
+def _read_changed(
+    function: Change,
+    read_maps: ReadMaps,
+    encoder: Encoder,
+    batch: Sequence[Layout],
+    read: Read,
+    check: bool = False,
+) -> None:
+    """Reads the maps of `read_maps`, changed."""
+
+    def read_layer(layer: int, attention: Attention, *_: Tensor) -> None:
+        maps = function(layer, attention, batch)
+        read(layer, *(maps if isinstance(maps, tuple) else (maps,)))
+
+    read_maps(encoder, batch, read_layer, check)
 
 
 def uniform(encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
@@ -98,7 +108,7 @@ def _even(batch: Sequence[Layout], heads: int, device: torch.device) -> Attentio
     return uniform_rows(_real(longest, batch, device)).expand(-1, heads, longest, -1).contiguous()
 
 
-def shuffled(seed: int = 0, of: str | ReadMaps = "attention") -> Source:
+def shuffled(seed: int = 0, of: str | ReadMaps | Source = "attention") -> Source:
     """Each head's own maps with the word pieces of a sequence in random order.
 
     Rows and columns take the same order in all layers and heads; special tokens stay where they are. Scores of cls, sep
@@ -122,7 +132,7 @@ def _order(layout: Layout, size: int, seed: int) -> Int[np.ndarray, "token"]:
     return order
 
 
-def twin(of: str | ReadMaps = "attention") -> Source:
+def twin(of: str | ReadMaps | Source = "attention") -> Source:
     """For each head, the map that depends on relative position alone.
 
     The values of a twin are the head's mean attention, over all given sequences, at each offset between word pieces, to
@@ -142,7 +152,7 @@ def _unprepared(encoder: Encoder, batch: Sequence[Layout], read: Read, check: bo
     raise InputError("a twin needs all sequences: call `prepared` with them first, or use `extract`")
 
 
-def spread(of: str | ReadMaps = "attention") -> Source:
+def spread(of: str | ReadMaps | Source = "attention") -> Source:
     """Heads with even rows that have the entropies of each head's own rows.
 
     No real row is like this: such rows exist only in the arithmetic of block, which multiplies every row by its
@@ -156,25 +166,11 @@ def _spread(layer: int, attention: Attention, batch: Sequence[Layout]) -> tuple[
     return maps, row_entropies(attention).to(maps.dtype)
 
 
-def attribution(probes: int | None = PROBES, seed: int = 0) -> Source:
-    """Maps of how much each head's output depends on each input token (see `attribution.attributions`)."""
-    return Source("attribution", attributions(probes, seed, POST_LN))
-
-
-def local_attribution(probes: int | None = PROBES, seed: int = 0) -> Source:
-    """The same with respect to each layer's own input: what a head does with it, without the mixing in lower layers."""
-    return Source("local_attribution", attributions(probes, seed, LAYERS))
-
-
 MAPS |= {
     "uniform": Source("uniform", uniform),
     "shuffled": shuffled(),
     "twin": twin(),
     "spread": spread(),
-    "effective": Source("effective", effective, distributions=False),
-    "effective_sum": Source("effective_sum", partial(effective, sums=True), distributions=False),
-    "attribution": attribution(),
-    "local_attribution": local_attribution(),
 }
 
 

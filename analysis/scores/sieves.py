@@ -18,7 +18,7 @@ from jaxtyping import Bool
 from analysis.encoders.layout import Layout, WordPairs, across, same_pieces
 from analysis.errors import InputError
 from analysis.scores.contraction import Cells, Columns, Form, Matrix, Ranges
-from analysis.texts.syntax import RELATIONS, REVERSED, UNIVERSAL
+from analysis.texts.examples import RELATIONS, REVERSED, UNIVERSAL
 
 Function = Callable[[Layout, WordPairs], Form | np.ndarray | None]
 

@@ -6,18 +6,21 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-from analysis.statistics.claims import COLUMNS, ORIGINS, VERDICTS, Claim
+from analysis.statistics.claims import COLUMNS, ORIGINS, SUPPORTED, VERDICTS, Claim
 
-MARK = "†"
+MARK, OURS = "†", "‡"
 LEGEND = (
-    f"{MARK} The interval of the control lies on the claim's side of the threshold too: the claim does not distinguish "
+    f"{MARK} The interval of this claim overlaps that of its control, or lies below it: the claim does not distinguish "
     "these heads from the control."
 )
+OURS_LEGEND = f"{OURS} The threshold is this study's; the paper names none."
 MULTIPLICITY = (
-    "Verdicts are made claim by claim at 95 %; of {n} claims one or two would be decided by chance if none "
-    "were true."
+    "With {n} verdicts at the 95 % level, one or two of those called *supported* may be so by chance. Most thresholds "
+    "are ours."
 )
-HEADER = ("claim", "estimate [95 % interval]", "range", "threshold", "control", "published", "verdict")
+HEADER = (
+    "claim", "estimate [95 % interval]", "interval over", "units", "threshold", "control", "published", "verdict",
+)  # fmt: skip
 WIDTH = 196  # characters of a line
 
 
@@ -37,52 +40,78 @@ def bracketed(value: float, low: float, high: float) -> str:
 
 
 def marked(row: Mapping[str, object]) -> bool:
-    """Whether the interval of the control, or a control without one, lies on the claim's side of the threshold too."""
-    ends = [row["control"] if pd.isna(row[end]) else row[end] for end in ("control_low", "control_high")]
-    above = row["relation"] == ">"
-    return bool(not pd.isna(row["control"]) and all((end > row["threshold"]) == above for end in ends))
+    """Whether the interval of a supported claim overlaps that of its control, or lies below it.
+
+    A control without an interval is a point. A claim that something is *below* a threshold has no such mark.
+    """
+    highest = row["control"] if pd.isna(row["control_high"]) else row["control_high"]
+    return bool(row["relation"] == ">" and row["verdict"] == SUPPORTED and row["low"] <= highest)
+
+
+def with_sink(text: str, token: str) -> str:
+    """A statement or a measure with the name of the sink, [CLS] or [SEP], in the place {sink}."""
+    return text.replace("{sink}", token or "the sink")
 
 
 def cells(claims: pd.DataFrame, known: Iterable[Claim]) -> pd.DataFrame:
     """What a reader sees of each claim: the id and the columns of HEADER, as texts."""
     words, rows = {claim.id: claim for claim in known}, []
-    texts = claims[["token", "published", "reason"]].astype(object).fillna("")
+    texts = claims[["interval", "token", "published", "reason"]].astype(object).fillna("")
     for row in claims.assign(**texts).to_dict("records"):
         claim, released = words[row["claim"]], row["published_estimate"]
-        control = bracketed(row["control"], row["control_low"], row["control_high"])
-        ends = [(row[end], row[f"{end}_unit"]) for end in ("smallest", "largest")] if row["units"] > 1 else []
+        several = f", least favourable of {row['units']:g}" if claim.every and row["units"] > 1 else ""
         mark, reason = f" {MARK}" if marked(row) else "", f" ({row['reason']})" if row["reason"] else ""
+        reason += "; another verdict with the threshold a fifth away" if row["robust"] == "no" else ""
         rows.append([
             claim.id,
-            claim.statement + (f" (in this study {row['token']})" if row["token"] else ""),
-            bracketed(row["estimate"], row["low"], row["high"]),
-            " to ".join(f"{number(value)} ({unit})" for value, unit in ends),
-            f"{claim.relation} {claim.threshold:g}",
-            f"{claim.control}: {control}" if control and claim.control else "",
+            with_sink(claim.statement, row["token"]),
+            bracketed(row["estimate"], row["low"], row["high"]) + several,
+            row["interval"],
+            _units_text(row, claim.unit),
+            f"{claim.relation} {claim.threshold:g}" + (f" {OURS}" if claim.threshold_from == ORIGINS[1] else ""),
+            _comparison_text(row, claim),
             row["published"] + ("" if pd.isna(released) else f"; released maps {number(released)}"),
             row["verdict"] + mark + reason,
         ])  # fmt: skip
     return pd.DataFrame(rows, columns=["id", *HEADER])
 
 
+def _units_text(row: Mapping[str, object], unit: str) -> str:
+    """How many units and fine-tuning runs there are, and the smallest and the largest value."""
+    counts = [(unit, row["units"], 1), ("run", row["runs"], 0)]
+    text = ", ".join(f"{name} × {count:g}" for name, count, least in counts if count > least)
+    ends = [(row[end], row[f"{end}_unit"]) for end in ("smallest", "largest")] if row["units"] > 1 else []
+    return ": ".join(filter(None, [text, " to ".join(f"{number(value)} ({name})" for value, name in ends)]))
+
+
+def _comparison_text(row: Mapping[str, object], claim: Claim) -> str:
+    """The control with its interval, or the number for comparison only."""
+    if claim.reference and not pd.isna(row["reference"]):
+        return f"for comparison, {claim.reference}: {number(row['reference'])}"
+    control = bracketed(row["control"], row["control_low"], row["control_high"])
+    return f"{claim.control}: {control}" if control and claim.control else ""
+
+
 def claims_markdown(claims: pd.DataFrame, known: Iterable[Claim], figures: str = "", task: str = "") -> str:
     """The claims of a paper as a table of Markdown; with `figures`, the folder of the figures, ids link to them.
 
-    Where a figure shows one task, the link is to that of `task`.
+    Where a figure shows one task, the link is to that of `task`. Ids are anchors then.
     """
     known = list(known)
-    links = {
-        claim.id: f"[{claim.id}]({figures}/{claim.figure.format(task=task)}.png)"
-        for claim in known
-        if figures and claim.figure
-    }
+    names = {claim.id: _linked(claim, figures, task) if figures else claim.id for claim in known}
     lines = [f"| {' | '.join(HEADER)} |", "|---" * len(HEADER) + "|"]
-    for name, statement, *numbers in cells(claims, known).itertuples(index=False):
-        texts = [f"{links.get(name, name)} {statement}", *numbers]
+    for claim, statement, *numbers in cells(claims, known).itertuples(index=False):
+        texts = [f"{names[claim]} {statement}", *numbers]
         lines.append("| " + " | ".join(text.replace("|", "\\|").replace("\n", " ") for text in texts) + " |")
-    if any(map(marked, claims.to_dict("records"))):
-        lines += ["", LEGEND]
-    return "\n".join(lines)
+    table = "\n".join(lines)
+    legends = [legend for mark, legend in ((MARK, LEGEND), (OURS, OURS_LEGEND)) if mark in table]
+    return "\n\n".join([table, *legends])
+
+
+def _linked(claim: Claim, figures: str, task: str) -> str:
+    """The id of a claim as an anchor, with a link to its figure if it has one."""
+    link = f"[{claim.id}]({figures}/{claim.figure.format(task=task)}.png)" if claim.figure else claim.id
+    return f'<a id="{claim.id}"></a>{link}'
 
 
 def claims_page(
@@ -95,16 +124,15 @@ def claims_page(
 ) -> str:
     """Every claim in the table of its paper, and below it what is measured, as a page of Markdown."""
     tables = current(tables)
-    intro = f"Measured on {encoder}. {MULTIPLICITY.format(n=sum(map(len, tables.values())))}"
-    intro += " Published values are of BERT-base unless they say otherwise, and thresholds are this study's unless a"
-    intro += " definition says otherwise."
+    intro = f"Measured on {encoder}. {MULTIPLICITY.format(n=sum(map(len, tables.values())))} Published values are of"
+    intro += " BERT-base unless they say otherwise."
     lines = ["# Claims", "", *textwrap.wrap(intro, WIDTH)]
     for paper, claims in tables.items():
+        tokens = claims.set_index("claim")["token"].fillna("")
         lines += ["", f'<a id="{paper}"></a>', "", f"## {titles[paper]}", ""]
         lines += [claims_markdown(claims, known[paper], figures, task), "", "What is measured:", ""]
         for claim in known[paper]:
-            named = "" if claim.threshold_from == ORIGINS[1] else " The paper names the threshold."
-            text = f"- **{claim.id}** ({claim.source}). {claim.measure}{named}"
+            text = f"- **{claim.id}** ({claim.source}). {with_sink(claim.measure, tokens.get(claim.id, ''))}"
             lines.append(textwrap.fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
     return "\n".join(lines) + "\n"
 

@@ -1,9 +1,9 @@
 """Claims as data: words in `claims.yaml`, numbers in `claims-<paper>.csv`, a row for each claim.
 
 A measure returns a frame with a row per unit: unit, value, low, high (a 95 % interval), and where there is a control,
-control, control_low and control_high. Optional columns: runs (fine-tuning runs behind the value), token (for claims
-about the sink) and reason (why a unit has no value, or what qualifies it). `frame`, `of_table` and `not_applicable`
-make it.
+or a number for comparison only (a reference), control, control_low and control_high. Optional columns: runs
+(fine-tuning runs behind the value; none for the pre-trained encoder), token (for claims about the sink) and reason
+(why a unit has no value, or what qualifies it). `frame`, `of_table` and `not_applicable` make it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,8 +18,7 @@ from scipy.stats import norm
 
 from analysis.errors import InputError
 from analysis.files import parse_yaml
-from analysis.statistics.intervals import mean_interval
-from analysis.texts.tasks import TOY_TASKS
+from analysis.statistics.intervals import MINIMUM_RUNS, mean_interval
 
 SUPPORTED, MIXED, NOT_SUPPORTED = "supported", "mixed", "not supported"
 INCONCLUSIVE, NOT_APPLICABLE = "inconclusive", "not applicable"
@@ -86,10 +85,14 @@ def pooled(half_widths: Float[np.ndarray, " unit"], independent: bool) -> float:
     return float(np.mean(half_widths))
 
 
+NO_VALUE = Judgement(np.nan, np.nan, np.nan, np.nan, np.nan, NOT_APPLICABLE)
 COLUMNS = (
-    "claim estimate low high smallest largest smallest_unit largest_unit units runs supporting contradicting threshold "
-    "relation control control_low control_high token published published_estimate verdict reason"
+    "claim estimate low high interval smallest largest smallest_unit largest_unit units runs supporting contradicting "
+    "threshold relation robust control control_low control_high reference token published published_estimate verdict "
+    "reason"
 ).split()
+NEAR = 0.2  # a fifth of the threshold: how far it moves for `robust`, and what is "about" the threshold
+TIMES = "rounds"  # what intervals of measured times cover
 ORIGINS = ("paper", "this study")
 INDEPENDENT = ("task", "relation")  # kinds of units that are samples of their own
 UNIT = ["unit", "value", "low", "high"]
@@ -111,6 +114,7 @@ class Claim:
     every: bool = False  # the claim is about each unit, not about their mean
     interval: str = ""  # what its interval covers: sequences, passages, runs, tasks
     control: str = ""  # the name of the control
+    reference: str = ""  # the name of a number for comparison only, in place of a control
     published: str = ""  # as printed
     figure: str = ""  # its name, which may hold {task}
 
@@ -194,7 +198,7 @@ def claim_table(
     for claim in claims:
         units = frames.get(claim.id, unmeasured)
         row = claim_row(claim, units)
-        if not {*units["unit"]} & {*TOY_TASKS}:
+        if not units["unit"].str.startswith("toy-").any():
             released = (published or {}).get(claim.id, unmeasured)["value"]
             row |= {"published": claim.published, "published_estimate": released.mean()}
         rows.append(row)
@@ -203,32 +207,96 @@ def claim_table(
 
 def claim_row(claim: Claim, units: pd.DataFrame) -> dict[str, object]:
     """One row of `claim_table`; a claim without any measured unit is not applicable, and the reason says why."""
-    row: dict[str, object] = {
+    measured = units[np.isfinite(units["value"].astype(float))]
+    runs = measured["runs"].min() if "runs" in measured else np.nan
+    runs = 0 if pd.isna(runs) else int(runs)
+    result, overruled = judged(claim, measured, claim.threshold), unjudged(claim, runs)
+    if overruled and len(measured):
+        result = result._replace(verdict=overruled[0])
+    return {
         "claim": claim.id,
+        **result._asdict(),
+        "interval": claim.interval,
+        **_extremes(measured),
+        "runs": runs,
         "threshold": claim.threshold,
         "relation": claim.relation,
+        "robust": "" if overruled else robust(claim, measured, result.verdict),
+        **_comparison(claim, measured, result.estimate),
         "token": next(iter(units["token"].dropna()), "") if "token" in units else "",
+        "reason": "; ".join([*_reasons(units), *_remarks(claim, measured, result, overruled)]),
     }
-    measured, reasons = units[np.isfinite(units["value"].astype(float))], _reasons(units)
+
+
+def judged(claim: Claim, measured: pd.DataFrame, threshold: float | int) -> Judgement:
+    """What the measured units of a claim say of it at a threshold."""
     if measured.empty:
-        return row | {"verdict": NOT_APPLICABLE, "reason": "; ".join(reasons) or "not measured"}
-    values, low, high = (measured[name].to_numpy(float) for name in UNIT[1:])
-    independent = claim.unit in INDEPENDENT
-    result = judge(values, low, high, claim.threshold, claim.relation, claim.every, independent)
-    if (low == high).all():
-        reasons.append("no spread")
-    elif np.isnan([result.low, result.high]).any():
-        reasons.append("no interval")
-    row |= result._asdict() | {"reason": "; ".join(reasons)}
-    if len(measured) > 1:
-        for name, place in (("smallest", values.argmin()), ("largest", values.argmax())):
-            row |= {name: float(values[place]), f"{name}_unit": measured["unit"].iloc[place]}
-        row["units"] = len(measured)
-    if "runs" in measured and measured["runs"].notna().any():
-        row["runs"] = int(measured["runs"].min())
-    if claim.every:  # the control of the unit whose value is the estimate
-        measured = measured[values == result.estimate].head(1)
-    return row | _control(measured, independent)
+        return NO_VALUE
+    values = (measured[name].to_numpy(float) for name in UNIT[1:])
+    return judge(*values, threshold, claim.relation, claim.every, claim.unit in INDEPENDENT)
+
+
+def unjudged(claim: Claim, runs: int) -> tuple[str, str] | None:
+    """The verdict of a claim that its interval cannot decide, and why; None if it can.
+
+    Two runs do not show how far others lie from them, and times of one machine say nothing of others.
+    """
+    if claim.interval == TIMES:
+        return NOT_APPLICABLE, "times of one machine"
+    if "runs" in claim.interval.split() and runs < MINIMUM_RUNS:
+        return INCONCLUSIVE, f"{runs} run" if runs == 1 else f"{runs} runs"
+    return None
+
+
+def robust(claim: Claim, measured: pd.DataFrame, verdict: str) -> str:
+    """Whether the verdict stays if the threshold moves by a fifth: yes or no; "" without a verdict or at 0."""
+    if measured.empty or not claim.threshold:
+        return ""
+    others = (judged(claim, measured, claim.threshold * share).verdict for share in (1 - NEAR, 1 + NEAR))
+    return "yes" if all(other == verdict for other in others) else "no"
+
+
+def _extremes(measured: pd.DataFrame) -> dict[str, object]:
+    """The number of units, and the smallest and the largest value; nothing for a single unit."""
+    if len(measured) < 2:
+        return {}
+    by_unit = measured.set_index("unit")["value"].astype(float)
+    names = {"smallest_unit": by_unit.idxmin(), "largest_unit": by_unit.idxmax()}
+    return {"units": len(by_unit), "smallest": by_unit.min(), "largest": by_unit.max(), **names}
+
+
+def _comparison(claim: Claim, measured: pd.DataFrame, estimate: float) -> dict[str, float]:
+    """Mean and interval of the control over the units that have one; of a reference the mean alone.
+
+    For a claim about every unit it is the control of the unit whose value is the estimate.
+    """
+    decisive = measured[measured["value"] == estimate].head(1) if claim.every else measured
+    controlled = decisive.reindex(columns=CONTROL).astype(float).dropna(subset="control")
+    if controlled.empty:
+        return {}
+    values, low, high = controlled.to_numpy().T
+    mean, independent = values.mean(), claim.unit in INDEPENDENT
+    if claim.reference:
+        return {"reference": mean}
+    ends = mean - pooled(values - low, independent), mean + pooled(high - values, independent)
+    return dict(zip(CONTROL, (mean, *ends), strict=True))
+
+
+def _remarks(
+    claim: Claim, measured: pd.DataFrame, result: Judgement, overruled: tuple[str, str] | None
+) -> list[str]:
+    """What a reader should know of an interval: that it decides nothing, is missing, or lies at the threshold."""
+    if measured.empty:
+        return []
+    remarks, ends = [overruled[1]] if overruled else [], np.array([result.low, result.high])
+    if (measured["low"] == measured["high"]).all():
+        return [*remarks, "no spread"]
+    if np.isnan(ends).any():
+        return [*remarks, "no interval"]
+    near = (np.abs(ends - claim.threshold) <= NEAR * abs(claim.threshold)).all()
+    if near and result.verdict == INCONCLUSIVE and not overruled:
+        return [f"about {claim.threshold:g}"]
+    return remarks
 
 
 def _reasons(units: pd.DataFrame) -> list[str]:
@@ -238,14 +306,3 @@ def _reasons(units: pd.DataFrame) -> list[str]:
     explained = units[units["reason"].fillna("") != ""]
     names = explained.groupby("reason", sort=False)["unit"].agg(lambda units: ", ".join(filter(None, units)))
     return [f"{units}: {reason}" if units else str(reason) for reason, units in names.items()]
-
-
-def _control(units: pd.DataFrame, independent: bool) -> dict[str, float]:
-    """Mean and interval of the control over the units that have one."""
-    controlled = units.reindex(columns=CONTROL).astype(float).dropna(subset="control")
-    if controlled.empty:
-        return {}
-    values, low, high = controlled.to_numpy().T
-    mean = values.mean()
-    ends = mean - pooled(values - low, independent), mean + pooled(high - values, independent)
-    return dict(zip(CONTROL, (mean, *ends), strict=True))

@@ -36,6 +36,12 @@ def mean_interval(
     return t_interval(mean, [(error**2, units - 1)]) if units > 1 else (float(mean), np.nan, np.nan)
 
 
+def wilson_interval(successes: int | np.integer, n: int) -> Interval:
+    """The share of `n` independent sequences or pairs, with the interval of Wilson 1927, which holds near 0 and 1."""
+    low, high = stats.binomtest(int(successes), int(n)).proportion_ci(method="wilson")
+    return successes / n, float(low), float(high)
+
+
 def crossed_interval(
     values: Float[np.ndarray, "run item"], minus: Float[np.ndarray, "other_run item"] | None = None
 ) -> Interval:

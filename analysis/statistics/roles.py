@@ -9,8 +9,8 @@ import xarray as xr
 
 from analysis.errors import InputError
 from analysis.roles import PUBLISHED_ROLES as PUBLISHED_ROLES
-from analysis.roles import ROLES, UNIFORM, families
-from analysis.texts.syntax import RELATIONS
+from analysis.roles import ROLES, families
+from analysis.texts.examples import RELATIONS
 
 COARSE = tuple(families())
 DIRECTIONS = {
@@ -28,7 +28,7 @@ COUNT_NAMES = {
     "exceeds_control": "... and exceeds the control",
     "assigned_controlled": "... by the margin τ − 1",
 }
-COUNTS = [*COUNT_NAMES, "tested", "all_exceed", "ratio"]
+COUNTS = [*COUNT_NAMES, "unlabelled", "unlabelled_exceed", "ratio"]
 
 
 def compose(
@@ -88,26 +88,24 @@ def _pooled(parts: list[xr.DataArray]) -> xr.DataArray:
 
 
 def role_counts(table: pd.DataFrame) -> pd.DataFrame:
-    """Three counts of the heads of each role, and two of all heads, over the rows of tables of `controlled_table`.
+    """Three counts of the heads of each role, over the rows of tables of `controlled_table`, and a base rate.
 
-    Columns: those of COUNT_NAMES; of all heads that can be tested, tested and all_exceed (the base rate); ratio, the
-    median over labelled heads of the mean score over that of the control. A uniform head is exceeded by nearly all
-    heads: its roles have no counts of exceeding.
+    Columns: those of COUNT_NAMES; of the heads that can be tested and do not have the role, their number (unlabelled)
+    and how many exceed the control all the same (unlabelled_exceed); ratio, the median over labelled heads of the mean
+    score over that of the control.
     """
     assigned, exceeds, controlled = (table[name].fillna(False).astype(bool) for name in COUNT_NAMES)
+    unlabelled = table["exceeds_control"].notna() & ~assigned
     columns = {
         "assigned": assigned,
         "exceeds_control": assigned & exceeds,
         "assigned_controlled": assigned & controlled,
-        "tested": table["exceeds_control"].notna(),
-        "all_exceed": exceeds,
+        "unlabelled": unlabelled,
+        "unlabelled_exceed": unlabelled & exceeds,
     }
     counts = pd.DataFrame(columns).groupby(table["role"], sort=False).sum().astype("Int64")
     ratios = (table["mean"] / table["control_mean"]).where(assigned & (table["control_mean"] > 0))
-    counts["ratio"] = ratios.groupby(table["role"], sort=False).median()
-    uniform = [role in ROLES and ROLES[role].control == UNIFORM for role in counts.index]
-    counts.loc[uniform, ["exceeds_control", "assigned_controlled", "all_exceed"]] = pd.NA
-    return counts
+    return counts.assign(ratio=ratios.groupby(table["role"], sort=False).median())
 
 
 def memberships(table: pd.DataFrame) -> pd.DataFrame:

@@ -149,7 +149,7 @@ def role_table(scores: xr.DataArray, rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
     assigned_corrected is p_by < `alpha` and lower_bootstrap_t > `tau`, <NA> if not applicable. The first corrects for
     skewness and for the number of heads; the second resamples, which assumes no distribution. The bootstrap cannot
     replace the first: its p is never below 1 / (1 + `resamples`), and a single head among 144 needs
-    p < `alpha` / (144 * 5.55) = 0.00006 after BY. `papers.pande2021.robustness` measures size and power.
+    p < `alpha` / (144 * 5.55) = 0.00006 after BY. `benchmarks/calibration.py` measures size and power.
     Departure from Pande 2021: everything but the columns of `published_table`.
     """
     array = ordered(scores)

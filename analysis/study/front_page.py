@@ -97,13 +97,13 @@ def places(results: Results) -> dict[str, str]:
 
     These are counts of claims, of encoders, and of the heads that have each role in these encoders; and what runs cost.
     """
-    tables, claims, profile = saved_claims(results), known_claims(), results.profile.folder.name
+    tables, profile = saved_claims(results), results.profile.folder.name
     names = [f"roles-{task}-finetuned" for task in parameters("04_compare", profile)["tasks"]]
     roles = [results.load_table(name) for name in names if name in results.table_names()]
     counts = role_counts(pd.concat(roles)) if roles else pd.DataFrame(columns=COUNTS)
     texts = {
         "claims": number_text(sum(map(len, tables.values()))),
-        "claims_with_control": number_text(sum(bool(c.control) for name in tables for c in claims[name])),
+        "claims_with_control": number_text(sum(table["control"].notna().sum() for table in tables.values())),
         "encoders": number_text(len(roles)),
     }
     for role, row in counts.reindex(ROLES).iterrows():

@@ -15,7 +15,7 @@ import yaml
 from analysis.errors import InputError, exit_status
 from analysis.files import ROOT, parse_yaml, write_text
 from analysis.study.runs import RUNS_PER, Folders
-from analysis.texts.tasks import TASKS, check_source, task_names
+from analysis.texts.tasks import TASKS, check_source, task_name
 
 NOTEBOOKS = ROOT / "notebooks"
 PROFILES = ROOT / "profiles"
@@ -142,7 +142,7 @@ def write_parameters(profile: str) -> None:
     """Writes what Make needs to know of a profile into its cache: the parameters of every notebook, and their tasks.
 
     `parameters/<notebook>.yaml` is written only when a value changes, so that Make runs only what depends on it.
-    `tasks.mk` has a variable `<notebook>.<name>` for each list of tasks.
+    `tasks.mk` has a variable `<notebook>.<name>` for each list of tasks, and ENCODERS, the encoders of all notebooks.
     """
     notebooks = {name: parameters(name, profile) for name in notebook_names()}
     source = load_profile(profile).get("common", {}).get("source")
@@ -151,10 +151,11 @@ def write_parameters(profile: str) -> None:
     for check in (check_tasks, check_texts):
         for notebook, values in notebooks.items():
             check(notebook, values, values.get("source", source))
-    lines = []
+    encoders = {values["encoder"] for values in notebooks.values() if "encoder" in values}
+    lines = [f"ENCODERS := {' '.join(sorted(encoders))}\n"]
     for notebook, values in notebooks.items():
         for name in (name for name in values if name.endswith("tasks")):
-            lines.append(f"{notebook}.{name} := {' '.join(task_names(values[name]))}\n")
+            lines.append(f"{notebook}.{name} := {' '.join(map(task_name, values[name]))}\n")
         text, path = yaml.safe_dump(values), folders.cache / "parameters" / f"{notebook}.yaml"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             write_text(path, text)
@@ -165,7 +166,9 @@ def check_tasks(notebook: str, values: Mapping[str, Any], source: str | None) ->
     """Raises InputError for an unknown task, one that does not fit the source of a profile, and a notebook without."""
     if values.get("tasks") == []:
         raise InputError(f"{notebook}: tasks is empty: choose from {', '.join(TASKS)}")
-    for task in chain.from_iterable(task_names(values[name]) for name in values if name.endswith("tasks")):
+    for task in chain.from_iterable(
+        map(task_name, values[name]) for name in values if name.endswith("tasks")
+    ):
         if task not in TASKS:
             raise InputError(f"{notebook}: task {task!r} is unknown: choose from {', '.join(TASKS)}")
         check_source(TASKS[task], source)

@@ -159,14 +159,15 @@ class Results(Folders):
         self.record_parser(scores.attrs.get(PARSER, GOLD))
         return scores
 
-    def load_controls(self, task: str, seed: int | None) -> xr.DataArray:
+    def load_controls(self, task: str, seed: int | None, second: bool = False) -> xr.DataArray:
         """The scores of the elementary sieves of a task and a seed on the control maps of their roles.
 
-        Raises InputError as `load_scores` does.
+        `second` takes the second control of roles that have one. Raises InputError as `load_scores` does.
         """
         bank = self.load_scores(task, seed)
-        sources = control_sieves(bank["role"].values.tolist())
-        return control_bank(bank, {source: self.load_scores(task, seed, maps=source) for source in sources})
+        sources = control_sieves(bank["role"].values.tolist(), second)
+        controls = {source: self.load_scores(task, seed, maps=source) for source in sources}
+        return control_bank(bank, controls, second)
 
     def save_table(self, table: pd.DataFrame, name: str, digits: int = 6) -> Path:
         """Writes a table as CSV, with `digits` significant digits and no p of 0, and its provenance; gives its path."""

@@ -17,7 +17,7 @@ from analysis.statistics.roles import LABELS
 from analysis.study.profiles import command_line
 from analysis.study.provenance import PARSER, committed, files_in, records_in, weights_of
 from analysis.study.runs import Folders
-from analysis.texts.syntax import RELATIONS
+from analysis.texts.examples import RELATIONS
 
 
 def too_many_verdicts(new: pd.DataFrame, old: pd.DataFrame) -> bool:

@@ -14,7 +14,7 @@ SURFACE = ("next", "previous", "self", "cls", "sep", "punct", "entropy")
 # The measurements by their columns in the atlas: the table of the study, its rows, and its column.
 MEASURES = {
     **{f"surface_{name}": ("clark_surface", "", name) for name in SURFACE},
-    "cosine": ("kovaleva_cosine", "padding == 'cropped'", "mean"),
+    "cosine": ("kovaleva_cosine", "", "mean"),
     "ablation_auc": ("michel_effects", f"metric == '{AUC}'", "effect"),
     "ablation_refitted_loss": ("michel_effects", f"metric == '{REFITTED}'", "effect"),
     "ablation_loss": ("michel_ablation", "metric == 'loss'", "change"),

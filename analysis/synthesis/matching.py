@@ -1,13 +1,11 @@
-"""Matching heads, which attend to the same word piece in the other text: are they needed, and what do they signal?
+"""Matching heads, which attend to the same word piece in the other text: which they are, and how they are edited.
 
 Heads are chosen on the encoder before fine-tuning; what they do to answers is measured after. Source: this study.
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations, islice, product
-from math import comb, prod
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -15,9 +13,8 @@ import pandas as pd
 import torch
 import xarray as xr
 from IPython.display import Markdown
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from scipy import stats
-from sklearn.metrics import roc_auc_score
 from torch.nn.utils.rnn import pad_sequence
 
 from analysis.encoders.classifiers import texts_digest
@@ -25,23 +22,32 @@ from analysis.encoders.interventions import Head, Intervention, Operator, head_n
 from analysis.encoders.layout import Layout, across, batches, layouts, same_pieces
 from analysis.encoders.models import Encoder
 from analysis.encoders.prefixes import Changes, Gates, Prefix
-from analysis.encoders.redirection import NOWHERE, ROWS, ExchangedTypes, Redirection, padded
+from analysis.encoders.redirection import NOWHERE, ROWS, Redirection, padded
 from analysis.encoders.tap import Attention, read_layers
+from analysis.encoders.value_edits import (
+    ChangedValues,
+    Flag,
+    exchanged_positions,
+    exchanged_types,
+    flag_directions,
+    other_words,
+    position_embeddings,
+)
 from analysis.figures.words import finding
 from analysis.scores.maps import find_source
-from analysis.statistics.changes import BASELINE
-from analysis.statistics.effects import auc_parts, match_logit
-from analysis.statistics.intervals import crossed_interval
+from analysis.statistics.resampling import random_sets
 from analysis.texts.examples import Example
 
 ROLES = ("match", "match_control", "match_own")
 MATCHING, BOTH = "matching pieces", "ablated"
-DOSES = (0.1, 0.25, 0.5, 0.75, 1.0)
-DIAL, NATURAL = "dial", "dial, natural dose"
+NATURAL = "dial, natural dose"
 OWN, SINK, UNMATCHED = "dial to the own text", "dial to the sink", "dial to unmatched words"
-TO_OWN, TO_WRONG = "to the own text", "to wrong words"
-SETS = 200  # other sets of heads, at most, that turn the dial
+TO_OWN, TO_WRONG, TO_SINK = "to the own text", "to wrong words", "to the sink"
+OTHER_PAIR, TYPES, POSITIONS, FLAG = "other pair's values", "types exchanged", "positions exchanged", "flag"
+IDENTICAL, EXCHANGED, SHUFFLED = "identical", "two words exchanged", "shuffled"
+DIAL = Redirection()  # unmatched pieces look at the other text
 BLOCKED = Redirection("all", NOWHERE, "other text")
+Edits = Mapping[str, str | Operator]  # what is done to the matching heads, by name
 
 
 def match_table(scores: xr.DataArray, threshold: float | int = 5.0) -> pd.DataFrame:
@@ -58,15 +64,20 @@ def match_table(scores: xr.DataArray, threshold: float | int = 5.0) -> pd.DataFr
     return table.assign(matching=table["match"] > threshold)[["layer", "head", *columns, "matching"]]
 
 
-def matching_heads(table: pd.DataFrame) -> list[Head]:
-    """The heads that match in every task of a table of `match_table` with one state."""
-    everywhere = table.groupby(["layer", "head"])["matching"].all()
-    return [(int(layer), int(head)) for layer, head in everywhere.index[everywhere]]
+def matching_heads(roles: Iterable[pd.DataFrame], threshold: float | int = 5.0) -> list[Head]:
+    """The heads whose mean match score before fine-tuning is above `threshold` in every pair task, the highest first.
+
+    `roles` are the role tables of the pre-trained encoder, one for each pair task.
+    """
+    rows = pd.concat([table[table["role"] == "match"] for table in roles])
+    by_head = rows.groupby(["layer", "head"])["mean"].agg(["min", "mean"])
+    chosen = by_head[by_head["min"] > threshold].sort_values("mean", ascending=False)
+    return [(int(layer), int(head)) for layer, head in chosen.index]
 
 
-def names_of(heads: Sequence[Head]) -> str:
+def names_of(heads: Iterable[Head]) -> str:
     """Heads as text, "1-1, 2-9"."""
-    return ", ".join(head_name(*head) for head in heads)
+    return ", ".join(head_name(*head) for head in sorted(heads))
 
 
 def finding_about(heads: Sequence[Head], text: str) -> Markdown:
@@ -143,41 +154,26 @@ class Twins:
 
 
 def edits(
-    encoder: Encoder,
-    heads: Sequence[Head],
-    sink: str,
-    natural: float,
-    examples: Sequence[Example],
-    max_tokens: int,
+    encoder: Encoder, heads: Sequence[Head], operators: Edits, dose: float | int = 1
 ) -> list[Intervention]:
-    """Everything that is done to the matching heads of a classifier: ablation, redirection and the dial.
+    """One intervention on all `heads` for each named operator, by the share `dose`; none without heads."""
+    named = (sets(encoder, {name: heads}, operator, dose) for name, operator in operators.items() if heads)
+    return [edit for [edit] in named]
 
-    `sink` is the special token on which heads rest, "cls" or "sep"; `natural` is the natural dose.
-    """
-    sequences = layouts(encoder.tokenizer, examples, max_tokens)
-    operators: dict[str, tuple[str | Operator, float]] = {
-        BOTH: ("zero", 1),
-        "removed": (Redirection("matched", NOWHERE, MATCHING), 1),
-        "to the sink": (Redirection("matched", sink, MATCHING), 1),
-        TO_OWN: (Redirection("matched", "own text", MATCHING), 1),
-        TO_WRONG: (Redirection("matched", "other text", MATCHING), 1),
-        "to one wrong word": (Redirection("matched", "one other word", MATCHING), 1),
-        "to the own text, first text": (Redirection("matched", "own text", MATCHING, 0), 1),
-        "to the own text, second text": (Redirection("matched", "own text", MATCHING, 1), 1),
-        "counter-dial 0.5": (Redirection("matched", "own text", MATCHING), 0.5),
-        "positions alone": (Twins(encoder, sequences), 1),
-        **{f"{DIAL} {dose:g}": (Redirection(), dose) for dose in DOSES},
-        NATURAL: (Redirection(), natural),
-        f"{NATURAL}, first text": (Redirection(text=0), natural),
-        f"{NATURAL}, second text": (Redirection(text=1), natural),
-        OWN: (Redirection(to="own text"), natural),
-        SINK: (Redirection(to=sink), natural),
-        UNMATCHED: (Redirection(to="unmatched other text"), natural),
-    }
+
+def value_edits(encoder: Encoder, sequences: Sequence[Layout]) -> dict[str, Operator]:
+    """The edits of the values that heads read in the other text, without those that an encoder does not allow."""
+    operators: dict[str, Operator] = {OTHER_PAIR: other_words(sequences)}
     if "token_type_ids" in encoder.inputs(sequences[:1]):
-        operators["values with the other token type"] = (ExchangedTypes(), 1)
-    by_name = (sets(encoder, {name: heads}, *operator) for name, operator in operators.items())
-    return [*chain.from_iterable(by_name)]
+        operators[TYPES] = ChangedValues(TYPES, exchanged_types)
+    if position_embeddings(encoder) is not None:
+        operators[POSITIONS] = ChangedValues(POSITIONS, exchanged_positions)
+    return operators
+
+
+def flag(encoder: Encoder, sequences: Sequence[Layout]) -> dict[str, Operator]:
+    """The edit that adds the mean of "reads the other text" minus "reads its own" where nothing matches."""
+    return {FLAG: Flag(flag_directions(encoder, sequences))}
 
 
 def row_counts(edits: Sequence[Intervention], sequences: Sequence[Layout]) -> pd.DataFrame:
@@ -190,26 +186,10 @@ def row_counts(edits: Sequence[Intervention], sequences: Sequence[Layout]) -> pd
     return pd.DataFrame(rows, columns=["edit", "rows", "without_target"])
 
 
-def reference_sets(heads: Sequence[Head], width: int) -> list[tuple[Head, ...]]:
-    """Sets of as many heads from the same layers, `width` in each, that contain none of these heads.
-
-    All of them, or SETS random ones where there are more; none if a layer has too few other heads.
-    """
-    sizes = Counter(layer for layer, _ in sorted(heads))
-    others = {layer: [head for head in range(width) if (layer, head) not in heads] for layer in sizes}
-    if any(size > len(others[layer]) for layer, size in sizes.items()):
-        return []
-    if prod(comb(len(others[layer]), size) for layer, size in sizes.items()) <= SETS:
-        by_layer = {*product(*(combinations(others[layer], size) for layer, size in sizes.items()))}
-    else:
-        rng, by_layer = np.random.default_rng(0), set()
-        for _ in range(SETS):
-            rows = [np.sort(rng.permutation(others[layer])[:size]).tolist() for layer, size in sizes.items()]
-            by_layer.add(tuple(map(tuple, rows)))
-    return [
-        tuple((layer, head) for layer, row in zip(sizes, rows, strict=True) for head in row)
-        for rows in sorted(by_layer)
-    ]
+def other_sets(heads: Sequence[Head], width: int, count: int) -> list[tuple[Head, ...]]:
+    """At most `count` random sets of as many heads from the same layers of `width` heads, with none of these heads."""
+    candidates = random_sets(sorted(heads), width, 4 * count)
+    return [members for members in candidates if not {*members} & {*heads}][:count]
 
 
 def neighbours(heads: Sequence[Head], width: int) -> list[Head]:
@@ -219,55 +199,6 @@ def neighbours(heads: Sequence[Head], width: int) -> list[Head]:
         free = ((layer, (head + step) % width) for step in range(1, width))
         others += [*islice((place for place in free if place not in {*heads, *others}), 1)]
     return others
-
-
-def reference_edits(encoder: Encoder, heads: Sequence[Head], natural: float) -> list[Intervention]:
-    """The dial at the natural dose for the matching heads, for `reference_sets`, and for every single head.
-
-    The names of single heads begin with "head". The control edit turns the matching heads to their own text.
-    """
-    references = reference_sets(heads, encoder.heads)
-    named = {NATURAL: heads} | {names_of(members): members for members in references}
-    named |= {f"head {head_name(*head)}": [head] for head in np.ndindex(encoder.layers, encoder.heads)}
-    own_text_edit = sets(encoder, {OWN: heads}, Redirection(to="own text"), natural)
-    return [*sets(encoder, named, Redirection(), natural), *own_text_edit] if heads else []
-
-
-def dial_table(answers: pd.DataFrame, masses: Masses) -> pd.DataFrame:
-    """Rows of `answer_table` that turn the dial, with its dose, the masses, and p of the matching heads.
-
-    p is (1 + reference sets with at least this shift) / (1 + reference sets); missing without such sets.
-    """
-    edit = answers["edit"]
-    references = answers[edit.str.match(r"\d")]
-    table = answers[edit.eq(BASELINE) | edit.str.match(rf"{DIAL}|head|\d")].copy()
-    dose = table["edit"].str.extract(rf"^{DIAL} ([\d.]+)$")[0].astype(float)
-    table["dose"] = dose.fillna(masses.dose).mask(table["edit"] == BASELINE, 0)
-    if len(references):
-        shift = table.loc[table["edit"] == NATURAL, "shift"].max()
-        p = (1 + (references["shift"] >= shift).sum()) / (1 + len(references))
-        table.loc[table["edit"] == NATURAL, "p"] = p
-    return table.assign(matched=masses.matched, unmatched=masses.unmatched)
-
-
-def match_scores(logits: xr.DataArray, match: int, positive: Bool[np.ndarray, " sequence"]) -> xr.DataArray:
-    """The match logits (intervention, sequence); their coordinate `positive` says which pairs match."""
-    ordered = logits.transpose("intervention", "sequence", "class")
-    scores = ordered[..., 0].copy(data=match_logit(ordered.values, match)).drop_vars("class")
-    return scores.assign_coords(positive=("sequence", positive))
-
-
-def answer_table(scores: xr.DataArray) -> pd.DataFrame:
-    """What every intervention does to the answers, from `match_scores`: the columns of `matching_redirection`."""
-    names = scores["intervention"].values.tolist()
-    whole, logits = names.index(BASELINE), scores.values
-    parts, rows = auc_parts(logits, scores["positive"].values), []
-    for name, part, logit in zip(names, parts, logits, strict=True):
-        fall = crossed_interval((parts[whole] - part)[None])
-        shift = crossed_interval((logit - logits[whole])[None])
-        rows.append((name, part.mean(), *fall, logit.mean(), *shift, (logit > 0).mean(), len(logit)))
-    columns = "edit auc fall fall_low fall_high logit shift shift_low shift_high share n".split()
-    return pd.DataFrame(rows, columns=columns)
 
 
 def overlap(sequences: Sequence[Layout]) -> Float[np.ndarray, " sequence"]:
@@ -280,15 +211,24 @@ def overlap(sequences: Sequence[Layout]) -> Float[np.ndarray, " sequence"]:
     return shares
 
 
-def group_table(scores: xr.DataArray, shared: Float[np.ndarray, " sequence"]) -> pd.DataFrame:
-    """Share of pairs called matching in groups by label and by the overlap of their texts, with and without edits."""
-    positive = scores["positive"].values
-    names = [name for name in (BASELINE, BOTH, NATURAL) if name in scores["intervention"].values]
-    called_matching = (scores.sel(intervention=names) > 0).values.T.astype(float)
-    columns = ["share", "share_ablated", "share_dial"]
-    table = pd.DataFrame(called_matching, columns=columns[: len(names)]).reindex(columns=columns)
-    label = pd.Series(np.where(positive, "matching", "other"))
-    words = pd.Series(np.where(shared > np.median(shared), "many", "few"))
-    groups = table.assign(overlap=shared, group=label + " pairs, " + words + " words shared").groupby("group")
-    overlap_auc = roc_auc_score(positive, shared) if 0 < positive.mean() < 1 else np.nan
-    return groups.mean().assign(n=groups.size(), overlap_auc=overlap_auc).reset_index()
+def beside_itself(examples: Sequence[Example], n: int, seed: int = 0) -> dict[str, list[Example]]:
+    """The first text of `n` examples beside itself: IDENTICAL, with two words EXCHANGED, and SHUFFLED.
+
+    The words that are exchanged have four letters or more and differ. A text without two of them is left out.
+    """
+    pairs: dict[str, list[Example]] = {IDENTICAL: [], EXCHANGED: [], SHUFFLED: []}
+    for example in examples:
+        words, rng = example.text_a.split(), np.random.default_rng([seed, len(pairs[IDENTICAL])])
+        long = {
+            place: word.casefold() for place, word in enumerate(words) if len(word) >= 4 and word.isalpha()
+        }
+        if len({*long.values()}) < 2 or len(pairs[IDENTICAL]) == n:
+            continue
+        first = next(iter(long))
+        second = int(rng.choice([place for place in long if long[place] != long[first]]))
+        exchanged = [*words]
+        exchanged[first], exchanged[second] = words[second], words[first]
+        orders = {IDENTICAL: words, EXCHANGED: exchanged, SHUFFLED: rng.permutation(words).tolist()}
+        for name, order in orders.items():
+            pairs[name].append(Example(example.id, " ".join(words), " ".join(order), example.label))
+    return pairs

@@ -1,4 +1,4 @@
-"""What is measured of each claim on matching heads (X1 to X8), as frames for `statistics.claims`."""
+"""What is measured of each claim on matching heads (X1 to X12), as frames for `statistics.claims`."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -8,15 +8,16 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from jaxtyping import Bool, Float
+from scipy import stats
 
 from analysis.encoders.interventions import Head, head_name
 from analysis.statistics.changes import BASELINE
-from analysis.statistics.claims import frame, not_applicable, read_claims, with_control
+from analysis.statistics.claims import frame, not_applicable, read_claims
 from analysis.statistics.effects import auc_parts, cross_fitted, stratified_halves
-from analysis.statistics.intervals import Interval, crossed_interval, draws_interval
+from analysis.statistics.intervals import MINIMUM_RUNS, Interval, crossed_interval, draws_interval
 from analysis.statistics.resampling import resampled
-from analysis.synthesis.matching import BOTH, NATURAL, OWN, TO_OWN, TO_WRONG
-from analysis.synthesis.matching_runs import SINGLE, Run, Study
+from analysis.synthesis.matching import BOTH, NATURAL, OTHER_PAIR, OWN, POSITIONS, TO_OWN, TO_WRONG
+from analysis.synthesis.matching_runs import CROSSINGS, DIALLED, SET, Classifier, Run, crossing_draws, wilson
 
 CLAIMS = [claim for claim in read_claims(Path(__file__).with_name("claims.yaml")) if claim.id[0] == "X"]
 NO_HEAD = "no head matches"
@@ -25,21 +26,33 @@ NO_RUN = "no run of such a task trained successfully"
 Answers = Mapping[str, xr.DataArray]
 
 
+def by_task(
+    scores: Mapping[Run, xr.DataArray], classifiers: Sequence[Classifier], pair: bool = True
+) -> dict[str, xr.DataArray]:
+    """The match logits (run, intervention, sequence) of runs that trained successfully, on pairs or on single texts."""
+    runs: dict[str, list[xr.DataArray]] = {}
+    for classifier in classifiers:
+        if classifier.trained and classifier.pair == pair and classifier.run in scores:
+            runs.setdefault(classifier.task, []).append(scores[classifier.run])
+    return {task: joined(arrays) for task, arrays in runs.items()}
+
+
 def frames(
-    study: Study,
-    scores: Mapping[Run, xr.DataArray],
+    classifiers: Sequence[Classifier],
     heads: Sequence[Head],
     match_scores: Mapping[tuple[str, str], xr.DataArray],
-    threshold: float | int,
-    shifts: Mapping[str, xr.DataArray],
+    scores: Mapping[str, Mapping[Run, xr.DataArray]],
+    identical: Mapping[Run, xr.DataArray],
     roles: Mapping[str, pd.DataFrame],
     blocked: Mapping[str, Mapping[str, Sequence[xr.DataArray]]],
+    threshold: float | int,
 ) -> dict[str, pd.DataFrame]:
     """The frame of every claim, by its id.
 
-    `scores` are the match logits of all runs under all edits; `match_scores` those of heads (sequence, layer, head), by
-    state and task; `shifts` those of `Study.compare`; `roles` by task the mean scores (layer, head, role, mean) before
-    fine-tuning; `blocked` by task the answers of `Study.blocked`.
+    `match_scores` are those of heads (sequence, layer, head), by state and task; `scores` are the match logits of all
+    runs by section: "single heads", "sets", "attention" (with the dial) and "values"; `identical` are those of texts
+    beside themselves; `roles` holds by task the mean scores (layer, head, role, mean) before fine-tuning; `blocked` by
+    task the answers of classifiers trained with heads blocked, by condition.
     """
     conditions = {
         task: {name: joined(runs) for name, runs in by_condition.items()}
@@ -48,26 +61,22 @@ def frames(
     training_blocked = needed(conditions)
     if not heads:
         return {claim.id: not_applicable(NO_HEAD) for claim in CLAIMS} | {"X8": training_blocked}
-    trained = {run: array for run, array in scores.items() if run in {*study.trained}}
-    answers = {
-        task: joined([array for run, array in trained.items() if run[0] == task])
-        for task in dict.fromkeys(task for task, _ in trained)
-    }
-    pair_tasks = {task for task, _ in study.pairs}
-    pairs = {task: array for task, array in answers.items() if task in pair_tasks}
-    before, untrained = (
-        {task: array for (name, task), array in match_scores.items() if name == state}
-        for state in ("pretrained", "untrained")
-    )
+    pairs = {section: by_task(runs, classifiers) for section, runs in scores.items()}
+    before = {task: array for (state, task), array in match_scores.items() if state == "pretrained"}
+    moved = pairs["attention"]
     return {
-        "X1": few(before, untrained, threshold),
-        "X2": lead(pairs, heads),
-        "X3": lead({task: array for task, array in answers.items() if task not in pairs}, heads),
-        "X4": crossing(pairs, TO_OWN, 0.5),
-        "X5": crossing(pairs, TO_WRONG, 0.25),
-        "X6": dial({task: shift for task, shift in shifts.items() if task in pairs}),
-        "X7": other_roles(pairs, heads, roles),
+        "X1": few(before, threshold),
+        "X2": lead(pairs["sets"]),
+        "X3": lead(by_task(scores["sets"], classifiers, pair=False)),
+        "X4": compared_falls(moved, TO_OWN, 0.5, BOTH),
+        "X5": compared_falls(moved, TO_WRONG, 0.25, BOTH),
+        "X6": dial(moved),
+        "X7": other_roles(pairs["single heads"], heads, roles),
         "X8": training_blocked,
+        "X9": compared_falls(pairs["values"], OTHER_PAIR, 0.5, TO_OWN),
+        "X10": compared_falls(pairs["values"], POSITIONS, 0.25, TO_OWN),
+        "X11": blind_to_identity(by_task(identical, classifiers)),
+        "X12": crossing(moved),
     }
 
 
@@ -85,9 +94,7 @@ def falls(
     return values[:, :1] - values[:, 1:]
 
 
-def few(
-    before: Mapping[str, xr.DataArray], untrained: Mapping[str, xr.DataArray], threshold: float | int
-) -> pd.DataFrame:
+def few(before: Mapping[str, xr.DataArray], threshold: float | int) -> pd.DataFrame:
     """X1: the share of heads with a match score above the threshold, by pair task; NaN: a pair without shared words."""
 
     def share(scores: xr.DataArray) -> Interval:
@@ -96,50 +103,75 @@ def few(
         means = resampled(len(known), 499) @ known / len(known)
         return draws_interval((means > threshold).mean(axis=1))
 
-    return with_control(
-        frame({task: share(scores) for task, scores in before.items()}),
-        {task: share(scores) for task, scores in untrained.items()},
-    )
+    return frame({task: share(scores) for task, scores in before.items()}, runs=0)
 
 
-def lead(answers: Answers, heads: Sequence[Head]) -> pd.DataFrame:
-    """X2, X3: the smaller fall of the matching heads minus the largest of any other head, chosen on the other half."""
+def lead(answers: Answers) -> pd.DataFrame:
+    """X2, X3: the fall without the matching heads minus the largest without another set, chosen on the other half."""
     units = {}
     for task, scores in answers.items():
-        names = scores["intervention"].to_series()
-        singles = names[names.str.fullmatch(SINGLE)].tolist()
-        members = np.isin(singles, [head_name(*head) for head in heads])
-        half = stratified_halves(scores["positive"].values.astype(int))
-        units[task] = crossed_interval(cross_fitted(partial(falls, scores, singles), half, members))
-    return _frame(units, answers)
-
-
-def crossing(answers: Answers, edit: str, share: float) -> pd.DataFrame:
-    """X4, X5: the fall of the AUC under an edit minus a share of the fall when the heads are ablated."""
-    units = {}
-    for task, scores in answers.items():
-        edited, ablated = np.moveaxis(falls(scores, [edit, BOTH]), 1, 0)
-        units[task] = crossed_interval(edited - share * ablated)
-    return _frame(units, answers)
-
-
-def dial(shifts: Mapping[str, xr.DataArray]) -> pd.DataFrame:
-    """X6: the shift of the match logit by the dial minus the largest of any reference set, chosen on the other half.
-
-    `shifts` (intervention, sequence) hold the rows NATURAL, OWN (the control) and every reference set, of one run.
-    """
-    units, control = {}, {}
-    for task, shift in shifts.items():
-        sets = shift.drop_sel(intervention=OWN)
-        members = sets["intervention"].values == NATURAL
-        if members.all():
+        names = [name for name in scores["intervention"].values if not name.startswith((BASELINE, DIALLED))]
+        if len(names) < 2:
             continue
-        half = stratified_halves(shift["positive"].values.astype(int))
-        values = sets.values[None]
-        units[task] = crossed_interval(cross_fitted(lambda part, all=values: all[..., part], half, members))
-        control[task] = crossed_interval(shift.sel(intervention=OWN).values[None])
-    rows = frame(units, runs=1) if units else not_applicable("no other set of as many heads in these layers")
-    return with_control(rows, control)
+        half = stratified_halves(scores["positive"].values.astype(int))
+        differences = cross_fitted(partial(falls, scores, names), half, np.array(names) == SET)
+        units[task] = crossed_interval(differences)
+    if answers and not units:
+        return not_applicable("no other set of as many heads in these layers")
+    return _frame(units, answers)
+
+
+def compared_falls(answers: Answers, edit: str, share: float, reference: str) -> pd.DataFrame:
+    """X4, X5, X9, X10: the fall of the AUC under an edit minus a share of the fall under a reference edit."""
+    units = {}
+    for task, scores in answers.items():
+        if edit in scores["intervention"].values:
+            edited, compared = np.moveaxis(falls(scores, [edit, reference]), 1, 0)
+            units[task] = crossed_interval(edited - share * compared)
+    if answers and not units:
+        return not_applicable(f"the encoder does not allow the edit: {edit}")
+    return _frame(units, answers)
+
+
+def dial(answers: Answers) -> pd.DataFrame:
+    """X6: the shift of the match logit at the natural dose, minus that by the same heads turned to their own text."""
+    units = {
+        task: crossed_interval((scores.sel(intervention=NATURAL) - scores.sel(intervention=OWN)).values)
+        for task, scores in answers.items()
+    }
+    return _frame(units, answers)
+
+
+def crossing(answers: Answers) -> pd.DataFrame:
+    """X12: the crossing share of the attention of matched words (see `matching_runs.crossing_draws`)."""
+    edits = CROSSINGS["attention of matched words"]
+    draws = {task: np.array([crossing_draws(run, edits) for run in runs]) for task, runs in answers.items()}
+    return _frame({task: draws_interval(by_run) for task, by_run in draws.items()}, answers)
+
+
+def blind_to_identity(answers: Answers) -> pd.DataFrame:
+    """X11: the share of identical texts called a match, minus that with the heads turned to the own text."""
+    units = {}
+    for task, scores in answers.items():
+        called = (scores.sel(intervention=[BASELINE, TO_OWN]) > 0).values.astype(float)
+        units[task] = share_difference(called[:, 0], called[:, 1])
+    return _frame(units, answers)
+
+
+def share_difference(first: Float[np.ndarray, "run text"], second: Float[np.ndarray, "run text"]) -> Interval:
+    """The difference of two shares with Newcombe's interval (1998, method 10): their Wilson limits, squared and added.
+
+    With three runs or more it covers other runs too.
+    """
+    (p, low, high), (q, other_low, other_high) = (
+        wilson(side.mean(), side.shape[1]) for side in (first, second)
+    )
+    by_run, between = (first - second).mean(axis=1), 0.0
+    if len(by_run) >= MINIMUM_RUNS:
+        between = stats.t.ppf(0.975, len(by_run) - 1) ** 2 * by_run.var(ddof=1) / len(by_run)
+    below = np.sqrt((p - low) ** 2 + (other_high - q) ** 2 + between)
+    above = np.sqrt((high - p) ** 2 + (q - other_low) ** 2 + between)
+    return p - q, float(p - q - below), float(p - q + above)
 
 
 def other_roles(answers: Answers, heads: Sequence[Head], roles: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

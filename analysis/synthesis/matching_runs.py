@@ -1,45 +1,91 @@
-"""The measurements of matching heads over tasks and fine-tuning runs, as tables."""
+"""What edits of the matching heads do to the answers of classifiers: functions that give tables."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from jaxtyping import Float
+from sklearn.metrics import roc_auc_score
+from statsmodels.stats.proportion import proportion_confint
 
 from analysis.encoders.finetuning import finetune
-from analysis.encoders.interventions import Head, predict, sets, single_heads
-from analysis.encoders.layout import layouts
+from analysis.encoders.interventions import Head, Intervention, head_name, predict, sets, single_heads
+from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.scores.extraction import extract
 from analysis.statistics.answers import labels_of
 from analysis.statistics.changes import BASELINE, by_head
-from analysis.statistics.effects import auc_parts, effect_table
+from analysis.statistics.effects import AUC, auc_parts, effect_table, match_logit
+from analysis.statistics.intervals import Interval, crossed_interval, draws_interval
+from analysis.statistics.resampling import quiet, resampled
 from analysis.synthesis.matching import (
     BLOCKED,
+    BOTH,
+    DIAL,
+    NATURAL,
+    OWN,
     ROLES,
+    SINK,
+    TO_OWN,
+    TO_SINK,
+    TO_WRONG,
     Masses,
-    answer_table,
-    attention_across,
-    dial_table,
-    edits,
-    group_table,
-    match_scores,
+    beside_itself,
     match_table,
+    names_of,
     neighbours,
+    other_sets,
     overlap,
-    reference_edits,
-    row_counts,
 )
 from analysis.texts.examples import Example
 
 Run = tuple[str, int]  # task, fine-tuning seed
+# Columns of a table without rows: those by which notebooks group.
+EMPTY = "task seed trained set k edit pair measure group layer head auc fall shift share crossing cosine"
+EMPTY = [*EMPTY.split(), "overlap_auc"]
 CONDITIONS = ("unblocked", "matching heads", "other heads")
-RECIPE = ("epochs", "batch_size", "learning_rate", "max_tokens")
-SINGLE = r"\d+-\d+"  # the name of a head that is ablated alone
+RECIPE = ("batch_size", "learning_rate", "max_tokens")
+SET = "matching heads"
+DIALLED = "dial: "  # before the name of a set of heads that turns the dial, where others are ablated
+# The edits that tell crossing from leaving the sink: to the own text, across, and to the sink.
+CROSSINGS = {"attention of matched words": (TO_OWN, TO_WRONG, TO_SINK), "dial": (OWN, NATURAL, SINK)}
+
+
+class Classifier(NamedTuple):
+    """A fine-tuned encoder, the dev examples of its task, and the class of matching pairs."""
+
+    task: str
+    seed: int
+    encoder: Encoder
+    dev: Sequence[Example]
+    match: int
+    trained: bool = True  # successfully
+    max_tokens: int = 128
+    cache: Path | None = None
+
+    @property
+    def run(self) -> Run:
+        """Task and fine-tuning seed."""
+        return self.task, self.seed
+
+    @property
+    def pair(self) -> bool:
+        """Whether its examples have two texts."""
+        return self.dev[0].text_b is not None
+
+    def layouts(self, n: int | None = None) -> list[Layout]:
+        """The layouts of the first `n` dev examples."""
+        return layouts(self.encoder.tokenizer, self.dev[:n], self.max_tokens)
+
+    def overlap_auc(self) -> float:
+        """The AUC of the share of common words alone, the baseline of every pair task; NaN for single texts."""
+        positive = labels_of(self.dev) == self.match
+        if not self.pair or positive.all() or not positive.any():
+            return np.nan
+        return float(roc_auc_score(positive, overlap(self.layouts())))
 
 
 def match_tables(
@@ -58,170 +104,262 @@ def match_tables(
             bank = extract(encoder, examples[task], roles=[*ROLES], max_tokens=max_tokens, progress=False)
             scores[state, task] = bank.sel(role="match", drop=True)
             tables.append(match_table(bank, threshold).assign(task=task, state=state, seed=seed))
-    return _first(pd.concat(tables, ignore_index=True), ["task", "state", "seed"]), scores
+    return columns_first(pd.concat(tables, ignore_index=True), "task", "state", "seed"), scores
 
 
-class Edited(NamedTuple):
-    """A run's logits with every head ablated alone and under all edits of the matching heads."""
+def edited_logits(
+    classifier: Classifier, interventions: Sequence[Intervention], examples: Sequence[Example] | None = None
+) -> xr.DataArray:
+    """The logits of a classifier under interventions; of its dev examples, or of others."""
+    examples, options = (
+        classifier.dev if examples is None else examples,
+        {"max_tokens": classifier.max_tokens, "cache": classifier.cache},
+    )
+    return predict(classifier.encoder, examples, interventions, **options)
 
-    logits: xr.DataArray
-    masses: Masses  # give the natural dose
-    rows: pd.DataFrame  # how many rows each edit is about
+
+def match_scores(
+    classifier: Classifier, interventions: Sequence[Intervention], examples: Sequence[Example] | None = None
+) -> xr.DataArray:
+    """The match logits (intervention, sequence); their coordinate `positive` says which pairs match."""
+    examples = classifier.dev if examples is None else examples
+    logits = edited_logits(classifier, interventions, examples)
+    values = match_logit(logits.transpose("intervention", "sequence", "class").values, classifier.match)
+    scores = logits[..., 0].drop_vars("class").copy(data=values)
+    return scores.assign_coords(positive=("sequence", labels_of(examples) == classifier.match))
 
 
-@dataclass(frozen=True)
-class Study:
-    """The classifiers of all runs, the dev examples of their tasks, and the class of matching pairs in each task.
+def by_run(tables: Mapping[Run, pd.DataFrame], classifiers: Sequence[Classifier]) -> pd.DataFrame:
+    """The tables of runs in one: task, seed, trained, their columns, and the AUC of word overlap as a baseline."""
+    known = {classifier.run: classifier for classifier in classifiers}
+    parts = [
+        table.assign(
+            task=run[0], seed=run[1], trained=known[run].trained, overlap_auc=known[run].overlap_auc()
+        )
+        for run, table in tables.items()
+    ]
+    empty = pd.DataFrame(columns=EMPTY)
+    return columns_first(pd.concat(parts, ignore_index=True) if parts else empty, "task", "seed", "trained")
 
-    `trained` are the runs that trained successfully; tables have them in a column. `cache` is that of `predict`.
+
+def answer_table(scores: xr.DataArray) -> pd.DataFrame:
+    """What every intervention does to the answers, from `match_scores`: the columns of `matching_redirection`."""
+    names = scores["intervention"].values.tolist()
+    whole, logits = names.index(BASELINE), scores.values
+    parts, rows = auc_parts(logits, scores["positive"].values), []
+    for name, part, logit in zip(names, parts, logits, strict=True):
+        fall = crossed_interval((parts[whole] - part)[None])
+        shift = crossed_interval((logit - logits[whole])[None])
+        rows.append((name, part.mean(), *fall, logit.mean(), *shift, (logit > 0).mean(), len(logit)))
+    columns = "edit auc fall fall_low fall_high logit shift shift_low shift_high share n".split()
+    return pd.DataFrame(rows, columns=columns)
+
+
+def single_effects(classifier: Classifier, heads: Sequence[Head]) -> tuple[pd.DataFrame, xr.DataArray]:
+    """`effect_table` of every head ablated alone, with layer, head and whether the head matches; and match logits."""
+    ablations = single_heads(classifier.encoder)
+    logits = edited_logits(classifier, ablations)
+    labels = labels_of(classifier.dev)
+    table = by_head(effect_table(logits, labels, classifier.match, task=classifier.task))
+    places = zip(table["layer"], table["head"], strict=True)
+    table = table.assign(matching=[place in {*heads} for place in places]).drop(columns="intervention")
+    return columns_first(table, "layer", "head", "matching"), match_scores(classifier, ablations)
+
+
+def with_ranks(answers: pd.DataFrame, effects: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `answer_table`, then each matching head ablated alone, with its rank by the fall in AUC."""
+    alone = effects[effects["matching"] & (effects["metric"] == AUC)]
+    names = [head_name(*place) for place in zip(alone["layer"], alone["head"], strict=True)]
+    columns = {"effect": "fall", "low": "fall_low", "high": "fall_high"}
+    rows = alone.rename(columns=columns).assign(edit=names, auc=alone["baseline"] - alone["effect"])
+    return pd.concat([answers, rows], ignore_index=True).reindex(columns=[*answers.columns, "rank"])
+
+
+def output_table(shares: Mapping[tuple[int, int, int], tuple[float, float]]) -> pd.DataFrame:
+    """`output_shares` as a table: layer, head, text, share and cosine."""
+    columns = ["layer", "head", "text", "share", "cosine"]
+    return pd.DataFrame([(*place, *numbers) for place, numbers in shares.items()], columns=columns)
+
+
+def with_doses(table: pd.DataFrame, masses: Masses) -> pd.DataFrame:
+    """Rows of `answer_table` that turn the dial, with their dose and the masses that give the natural one."""
+    dose = table["edit"].str.extract(r"^dial ([\d.]+)$")[0].astype(float).fillna(masses.dose)
+    dose = dose.mask(table["edit"] == BASELINE, 0)
+    return table.assign(dose=dose, matched=masses.matched, unmatched=masses.unmatched)
+
+
+def set_interventions(
+    classifier: Classifier, heads: Sequence[Head], count: int, dose: float | None = None
+) -> list[Intervention]:
+    """Ablates the matching heads and `count` other sets of their layers; with a dose, they turn the dial as well.
+
+    Sets are named after their heads, the matching heads SET; DIALLED stands before those that turn the dial.
     """
-
-    tuned: Mapping[Run, Encoder]
-    dev: Mapping[str, Sequence[Example]]
-    match: Mapping[str, int]
-    trained: Iterable[Run]
-    max_tokens: int = 128
-    cache: Path | None = None
-
-    @cached_property
-    def pairs(self) -> list[Run]:
-        """The runs on pairs of texts."""
-        return [run for run in self.tuned if self.dev[run[0]][0].text_b is not None]
-
-    def joined(self, tables: Mapping[Run, pd.DataFrame]) -> pd.DataFrame:
-        """The tables of runs in one: task, seed, trained, then their columns."""
-        parts = [
-            table.assign(task=task, seed=seed, trained=(task, seed) in {*self.trained})
-            for (task, seed), table in tables.items()
-        ]
-        empty = pd.DataFrame(columns=["task", "seed", "trained", "edit"])
-        return _first(pd.concat(parts, ignore_index=True) if parts else empty, ["task", "seed", "trained"])
-
-    def predict(self, run: Run, interventions: Sequence, examples: Sequence[Example]) -> xr.DataArray:
-        """The logits of one run."""
-        return predict(self.tuned[run], examples, interventions, max_tokens=self.max_tokens, cache=self.cache)
-
-    def match_scores(self, task: str, logits: xr.DataArray) -> xr.DataArray:
-        """The match logits of the first examples of a task."""
-        positive = labels_of(self.dev[task]) == self.match[task]
-        return match_scores(logits, self.match[task], positive[: logits.sizes["sequence"]])
-
-    def edit(self, heads: Sequence[Head], sink: str, masses_n: int) -> dict[Run, Edited]:
-        """Ablates every head of every run alone and, in pair tasks, makes all `edits` of the matching heads.
-
-        The masses of attention are those of the first `masses_n` pairs.
-        """
-        edited = {}
-        for run, encoder in self.tuned.items():
-            examples, masses, redirections = self.dev[run[0]], Masses(np.nan, np.nan), []
-            if heads and run in self.pairs:
-                masses = attention_across(encoder, examples[:masses_n], heads, self.max_tokens)
-                redirections = edits(encoder, heads, sink, masses.dose, examples, self.max_tokens)
-            logits = self.predict(run, [*single_heads(encoder), *redirections], examples)
-            rows = row_counts(redirections, layouts(encoder.tokenizer, examples, self.max_tokens))
-            edited[run] = Edited(logits, masses, rows)
-        return edited
-
-    def effects(self, edited: Mapping[Run, Edited], heads: Sequence[Head]) -> pd.DataFrame:
-        """`effect_table` of the heads ablated alone, with layer, head and whether the head matches."""
-        tables = {}
-        for run, (logits, *_) in edited.items():
-            task, names = run[0], logits["intervention"].to_series()
-            single = logits[names.str.fullmatch(f"{SINGLE}|{BASELINE}").to_numpy()]
-            table = by_head(effect_table(single, labels_of(self.dev[task]), self.match[task], task=task))
-            places = zip(table["layer"], table["head"], strict=True)
-            table = table.assign(matching=[place in {*heads} for place in places])
-            tables[run] = _first(table.drop(columns="intervention"), ["layer", "head", "matching"])
-        return self.joined(tables)
-
-    def scores(self, edited: Mapping[Run, Edited]) -> dict[Run, xr.DataArray]:
-        """The match logits (intervention, sequence) of every run."""
-        return {run: self.match_scores(run[0], logits) for run, (logits, *_) in edited.items()}
-
-    def answers(
-        self, scores: Mapping[Run, xr.DataArray], edited: Mapping[Run, Edited]
-    ) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """What edits do to the answers of pair tasks: the redirections and ablation, and the rows of the dial."""
-        redirected, dials = {}, {}
-        for run in self.pairs:
-            table = answer_table(scores[run])
-            table = table[~table["edit"].str.fullmatch(SINGLE)]
-            moved = table[~table["edit"].str.match("none|dial")]
-            redirected[run] = moved.merge(edited[run].rows, on="edit", how="left")
-            dials[run] = dial_table(table, edited[run].masses)
-        return self.joined(redirected), self.joined(dials).assign(compared=False)
-
-    def compare(
-        self, edited: Mapping[Run, Edited], heads: Sequence[Head], runs: Sequence[Run], n: int
-    ) -> tuple[pd.DataFrame, dict[str, xr.DataArray]]:
-        """The dial at the natural dose in other sets of heads: its rows, and by task the shifts of the match logit.
-
-        In some runs, on the first `n` pairs (see `reference_edits`).
-        """
-        tables, shifts = {}, {}
-        for run in runs if heads else ():
-            task, masses = run[0], edited[run].masses
-            others = reference_edits(self.tuned[run], heads, masses.dose)
-            scores = self.match_scores(task, self.predict(run, others, self.dev[task][:n]))
-            tables[run] = dial_table(answer_table(scores), masses)
-            sets_alone = ~scores["intervention"].to_series().str.match("head|none").to_numpy()
-            shifts[task] = (scores - scores.sel(intervention=BASELINE, drop=True))[sets_alone]
-        return self.joined(tables).assign(compared=True), shifts
-
-    def groups(self, scores: Mapping[Run, xr.DataArray]) -> pd.DataFrame:
-        """`group_table` of the pair tasks: who is called matching, by label and by shared words."""
-        tables = {}
-        for run in self.pairs:
-            shared = overlap(layouts(self.tuned[run].tokenizer, self.dev[run[0]], self.max_tokens))
-            tables[run] = group_table(scores[run], shared)
-        return self.joined(tables)
-
-    def blocked(
-        self,
-        encoder: str,
-        task: str,
-        train: Sequence[Example],
-        heads: Sequence[Head],
-        seeds: Sequence[int],
-        folder: Callable[..., Path],
-        recipe: Mapping[str, object],
-    ) -> dict[str, list[xr.DataArray]]:
-        """Match logits of classifiers trained without attention from some heads to the other text, by CONDITIONS.
-
-        Nothing is blocked, the matching heads, or as many other heads of their layers. Each array (intervention,
-        sequence) holds the answers as trained, "none", and with each of the two sets blocked. `folder` names the
-        checkpoint of a condition and a seed, `recipe` holds the parameters of 00_finetune.
-        """
-        width = load_encoder(encoder).heads
-        recipe = {name: recipe[name] for name in RECIPE} | {"precision": recipe["training_precision"]}
-        conditions = dict(zip(CONDITIONS, ([], [*heads], neighbours(heads, width)), strict=True))
-        answers: dict[str, list[xr.DataArray]] = {}
-        for name, members in conditions.items():
-            for seed in seeds:
-                path = folder(f"{task}-{name.replace(' ', '-')}", seed, new=True)
-                finetune(encoder, task, train, self.dev[task], path, blocked=members, seed=seed, **recipe)
-                classifier = load_encoder(path, task=task)
-                edits = sets(classifier, conditions, BLOCKED)
-                logits = predict(classifier, self.dev[task], edits, max_tokens=self.max_tokens)
-                answers.setdefault(name, []).append(self.match_scores(task, logits)[1:])
-        return answers
-
-    def blocked_table(self, answers: Mapping[str, Mapping[str, Sequence[xr.DataArray]]]) -> pd.DataFrame:
-        """The AUC of `blocked` by task, condition of training, seed, and what is blocked in the evaluation."""
-        rows = [
-            (task, name, seed, str(edit), part.mean())
-            for task, conditions in answers.items()
-            for name, runs in conditions.items()
-            for seed, scores in enumerate(runs)
-            for edit, part in zip(
-                scores["intervention"].values,
-                auc_parts(scores.values, scores["positive"].values),
-                strict=True,
-            )
-        ]
-        return pd.DataFrame(rows, columns=["task", "training", "seed", "evaluation", "auc"])
+    others = other_sets(heads, classifier.encoder.heads, count) if heads else []
+    return _of_sets(classifier, {SET: heads} | {names_of(members): members for members in others}, dose)
 
 
-def _first(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+def growing_interventions(classifier: Classifier, order: Sequence[Head], dose: float) -> list[Intervention]:
+    """Ablates the first 1, 2, 3 ... heads of an order, and lets them turn the dial."""
+    named = {names_of(order[: k + 1]): order[: k + 1] for k in range(len(order))}
+    return _of_sets(classifier, named, dose)
+
+
+def _of_sets(
+    classifier: Classifier, named: Mapping[str, Sequence[Head]], dose: float | None
+) -> list[Intervention]:
+    if not all(named.values()):
+        return []
+    ablated = sets(classifier.encoder, named)
+    if dose is None:
+        return ablated
+    dialled = {f"{DIALLED}{name}": members for name, members in named.items()}
+    return [*ablated, *sets(classifier.encoder, dialled, DIAL, dose)]
+
+
+def set_table(scores: xr.DataArray, heads: Sequence[Head]) -> pd.DataFrame:
+    """A row for each set: its heads, the fall in AUC when it is ablated; shift and share when it turns the dial.
+
+    The first row, "none", is the unchanged encoder.
+    """
+    table = answer_table(scores).set_index("edit")
+    names = [name for name in table.index if not name.startswith(DIALLED)]
+    kinds = {BASELINE: BASELINE, SET: SET, names_of(heads): SET}
+    rows = table.loc[names, ["auc", "fall", "fall_low", "fall_high"]].reset_index(names="heads")
+    rows.insert(0, "set", [kinds.get(name, "other heads") for name in names])
+    rows["heads"] = rows["heads"].replace({SET: names_of(heads), BASELINE: ""})
+    dialled = table.reindex([name if name == BASELINE else f"{DIALLED}{name}" for name in names])
+    return rows.assign(**{column: dialled[column].to_numpy() for column in ("shift", "share")})
+
+
+def growing_table(scores: xr.DataArray) -> pd.DataFrame:
+    """The rows of `set_table` by the number of heads, k."""
+    table = set_table(scores, [])
+    table.insert(0, "k", range(len(table)))
+    return table.drop(columns="set")
+
+
+def crossing_draws(
+    scores: xr.DataArray, edits: Sequence[str], draws: int = 999
+) -> Float[np.ndarray, " draw"]:
+    """The crossing share of the pairs, and of bootstrap draws of them; NaN where leaving the sink changes nothing.
+
+    `edits` name the attention to the own text, across and to the sink. With falls of the AUC for an edit of matched
+    words, and shifts of the match logit for the dial, it is (own - across) / (sink - across): 1 if only the other text
+    counts, 0 if any text will do.
+    """
+    own, across, sink = edits
+    part = scores.sel(intervention=[BASELINE, own, across, sink])
+    values = part.values if across == NATURAL else auc_parts(part.values, part["positive"].values)
+    changes = values[0] - values[1:]
+    own_sum, sink_sum = changes[0] - changes[1], changes[2] - changes[1]
+    _, low, high = crossed_interval(sink_sum[None])
+    if not (low > 0 or high < 0):
+        return np.full(draws + 1, np.nan)
+    weights = resampled(len(own_sum), draws)
+    with quiet():
+        return (weights @ own_sum) / (weights @ sink_sum)
+
+
+def crossing_table(scores: xr.DataArray) -> pd.DataFrame:
+    """The crossing share of an edit of matched words and of the dial, with its interval over pairs."""
+    rows = []
+    for measure, names in CROSSINGS.items():
+        if {*names} <= {*scores["intervention"].values}:
+            rows.append((measure, *draws_interval(crossing_draws(scores, names))))
+    return pd.DataFrame(rows, columns=["measure", "crossing", "low", "high"])
+
+
+def wilson(share: float, n: int) -> Interval:
+    """A share of `n` texts with the interval of Wilson 1927, which holds near 0 and 1."""
+    low, high = proportion_confint(share * n, n, method="wilson")
+    return float(share), float(low), float(high)
+
+
+def identical_scores(
+    classifier: Classifier, interventions: Sequence[Intervention], n: int, seed: int = 0
+) -> dict[str, xr.DataArray]:
+    """The match logits of `n` texts beside themselves, by what the second text is (see `beside_itself`)."""
+    pairs = beside_itself(classifier.dev, n, seed)
+    return {
+        name: match_scores(classifier, interventions, examples)
+        for name, examples in pairs.items()
+        if examples
+    }
+
+
+def identical_table(scores: Mapping[str, xr.DataArray]) -> pd.DataFrame:
+    """The share of texts that are called a match with themselves, by what the second text is and by edit."""
+    rows = [
+        (pair, str(edit), answers.sizes["sequence"], *wilson((row > 0).mean(), answers.sizes["sequence"]))
+        for pair, answers in scores.items()
+        for edit, row in zip(answers["intervention"].values, answers.values, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=["pair", "edit", "n", "share", "low", "high"])
+
+
+def group_table(scores: xr.DataArray, shared: Float[np.ndarray, " sequence"]) -> pd.DataFrame:
+    """Share of pairs called matching by label and by tercile of the overlap of their texts, with and without edits."""
+    names = {BASELINE: "share", BOTH: "share_ablated", NATURAL: "share_dial"}
+    available = [name for name in names if name in scores["intervention"].values]
+    called_matching = (scores.sel(intervention=available) > 0).values.T.astype(float)
+    table = pd.DataFrame(called_matching, columns=[names[name] for name in available])
+    label = pd.Series(np.where(scores["positive"].values, "matching", "other"))
+    terciles = np.searchsorted(np.quantile(shared, [1 / 3, 2 / 3]), shared)
+    words = pd.Series(np.array(["few", "some", "many"])[terciles])
+    groups = table.assign(overlap=shared, group=label + " pairs, " + words + " words shared").groupby("group")
+    return (
+        groups.mean().assign(n=groups.size()).reindex(columns=[*names.values(), "overlap", "n"]).reset_index()
+    )
+
+
+def train(
+    encoder: str,
+    like: Classifier,
+    examples: Sequence[Example],
+    folder: Path,
+    recipe: Mapping[str, object],
+    epochs: int,
+    seed: int,
+    blocked: Sequence[Head] = (),
+) -> tuple[Classifier, float]:
+    """Another classifier for the task of `like`, trained on other examples or with heads blocked; and its accuracy."""
+    options = {name: recipe[name] for name in RECIPE} | {"precision": recipe["training_precision"]}
+    scores = finetune(
+        encoder, like.task, examples, like.dev, folder, epochs, blocked=blocked, seed=seed, **options
+    )
+    return like._replace(seed=seed, encoder=load_encoder(folder, task=like.task)), scores["accuracy"]
+
+
+def blocked_scores(classifier: Classifier, conditions: Mapping[str, Sequence[Head]]) -> xr.DataArray:
+    """The match logits with the attention across of each condition's heads blocked."""
+    return match_scores(classifier, sets(classifier.encoder, conditions, BLOCKED))[1:]
+
+
+def blocking(heads: Sequence[Head], width: int) -> dict[str, list[Head]]:
+    """The heads that are blocked in each of CONDITIONS: none, the matching ones, and as many of the same layers."""
+    return dict(zip(CONDITIONS, ([], [*heads], neighbours(heads, width)), strict=True))
+
+
+def blocked_table(
+    answers: Mapping[str, Mapping[str, Sequence[xr.DataArray]]], overlaps: Mapping[str, float]
+) -> pd.DataFrame:
+    """AUC by task, condition of training, seed and what is blocked in the evaluation, beside that of word overlap."""
+    rows = [
+        (task, name, seed, str(edit), part.mean(), overlaps[task])
+        for task, conditions in answers.items()
+        for name, runs in conditions.items()
+        for seed, scores in enumerate(runs)
+        for edit, part in zip(
+            scores["intervention"].values,
+            auc_parts(scores.values, scores["positive"].values),
+            strict=True,
+        )
+    ]
+    columns = ["task", "training", "seed", "evaluation", "auc", "overlap_auc"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def columns_first(table: pd.DataFrame, *columns: str) -> pd.DataFrame:
     """The table with these columns first."""
-    return table[[*columns, *table.columns.drop(columns)]]
+    return table[[*columns, *table.columns.drop([*columns])]]

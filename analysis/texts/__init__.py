@@ -1,1 +1,1 @@
-"""The texts of the study: examples and tasks, parses, treebanks, coreference chains, passages, corpora."""
+"""The texts of the study: examples and tasks, parses, treebanks, coreference chains, passages."""

@@ -5,6 +5,7 @@
 
 import json
 import lzma
+import re
 from functools import cache
 from importlib.resources import files
 from random import Random
@@ -34,6 +35,16 @@ def toy_examples(task: str, n: int | None, seed: int = 0, split: str = "train") 
 def bundled_documents(n: int | None, split: str, seed: int = 0) -> str:
     """CoNLL-U of `n` documents of 60 to 200 words, with gold trees (UD v2) and chains (`Entity`), no singletons."""
     return "".join(_sample(documents_of(split), n, seed, f"{split} documents"))
+
+
+def bundled_paragraphs(n: int | None, split: str, seed: int = 0) -> dict[str, list[str]]:
+    """The paragraphs of `n` bundled documents, by the name of the document."""
+    paragraphs = {}
+    for document in _sample(documents_of(split), n, seed, f"{split} documents"):
+        start, *parts = document.split("# newpar\n")
+        name = start.removeprefix("# newdoc id = ").strip()
+        paragraphs[name] = [" ".join(re.findall("^# text = (.*)$", part, re.MULTILINE)) for part in parts]
+    return paragraphs
 
 
 def documents_of(split: str) -> list[str]:

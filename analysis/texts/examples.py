@@ -1,6 +1,6 @@
 """Examples: sequences of one or two texts, with their grammatical relations and word tags."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -25,6 +25,17 @@ class Relation(NamedTuple):
     text: int
     dependent: tuple[int, int]
     head: tuple[int, int]
+
+
+Relations = Mapping[str, Sequence[Relation]]
+REVERSED = "_reversed"  # the end of the name of a relation from head to dependent
+RELATIONS = ("nsubj", "dobj", "amod", "advmod")  # the syntactic roles of Pande 2021
+# Universal Dependencies v2, with `dobj` for `obj`.
+UNIVERSAL = frozenset(
+    """acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated dobj
+    expl fixed flat goeswith iobj list mark nmod nsubj nummod obl orphan parataxis punct reparandum vocative
+    xcomp""".split()
+)
 
 
 class Tag(NamedTuple):

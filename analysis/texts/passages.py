@@ -1,38 +1,30 @@
 """Two-paragraph inputs from running text, [CLS] paragraph-1 [SEP] paragraph-2 [SEP] (Clark 2019, section 3).
 
-Consecutive units (paragraphs or sentences) of a document are collected until they fill the budget of word pieces,
-divided in two at random, and cut at either end if they are too long. As in the authors' code, the first text may end in
-the middle of a paragraph, and the last passage of a document may be short. Departures: a passage always has two texts
-(if one sentence fills the budget, the authors' code leaves the second text empty and skips the rest of the document);
-words are cut as a whole, so that the texts keep their word pieces when they are tokenised again; passages are sampled
-from all documents, not taken from the first ones.
+Consecutive paragraphs of a document are collected until they fill the budget of word pieces, divided in two at random,
+and cut at either end if they are too long. The last passage of a document may be short. Departures: the authors' code
+collects sentences, and where one sentence fills the budget it leaves the second text empty and skips the rest of the
+document; words are cut as a whole, so that the texts keep their word pieces when they are tokenised again; passages are
+sampled from all documents, not taken from the first ones.
 """
 
 import re
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections import defaultdict
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
-import pandas as pd
-
 from analysis.errors import InputError
 from analysis.files import expand, read_text, suffix
-from analysis.texts.bundled import bundled_documents, documents_of
+from analysis.texts.bundled import bundled_paragraphs, documents_of
 from analysis.texts.examples import Example
-from analysis.texts.glue import hub_faults
-from analysis.texts.treebank import CONLLU, Sentence, paragraphs, read_sentences
+from analysis.texts.treebank import CONLLU, paragraphs, read_sentences
 
 if TYPE_CHECKING:  # importing it takes seconds and imports torch
     from transformers import PreTrainedTokenizerBase
 
-UNITS = ("paragraph", "sentence")
-HUB_DATASET, HUB_DUMP = "wikimedia/wikipedia", "20231101.en"
-HUB_BUFFER = 1000  # articles among which a shuffled stream chooses the next
 TITLE = re.compile(r"= [^=].* =")
-ENDED = re.compile(r"[.!?][\"')\]]*$")
 HEADING = re.compile(r"(= )+[^=].*( =)+")
 SPACING = (  # of WikiText, and of the original text
     (re.compile(r" @([-,.])@ "), r"\1"),
@@ -43,8 +35,8 @@ SPACING = (  # of WikiText, and of the original text
 )
 
 
-class Units(NamedTuple):
-    """Consecutive paragraphs or sentences: those of a document, or those that become a passage of this name."""
+class Paragraphs(NamedTuple):
+    """Consecutive paragraphs: those of a document, or those that become a passage of this name."""
 
     name: str
     texts: list[str]
@@ -56,84 +48,50 @@ def load_passages(
     seed: int,
     tokenizer: "PreTrainedTokenizerBase",
     max_tokens: int = 128,
-    unit: str = "paragraph",
 ) -> list[Example]:
     """`n` passages of two texts each, in random order, from the documents of a source; all if there are no more.
 
-    `source` is `bundled` (made-up documents), `hub` (Wikipedia of the Hugging Face Hub, streamed, one passage an
-    article), a CoNLL-U file (`# newdoc` and `# newpar`), or a text file in the form of WikiText. No passage has more
-    than `max_tokens` tokens, special tokens included. `unit` is "paragraph", as in Clark et al., or "sentence", as in
-    the authors' code.
+    `source` is `bundled` (made-up documents), a CoNLL-U file (`# newdoc` and `# newpar`), or a text file in the form of
+    WikiText. No passage has more than `max_tokens` tokens, special tokens included.
     """
-    if unit not in UNITS:
-        raise InputError(f"unit is {unit!r}: choose {' or '.join(UNITS)}")
     if not 8 <= max_tokens <= tokenizer.model_max_length:
         raise InputError(f"max_tokens is {max_tokens}: choose 8 to {tokenizer.model_max_length}")
     if n is not None and n < 1:
         raise InputError(f"n is {n}: give at least 1 passage, or null for all")
     budget = max_tokens - tokenizer.num_special_tokens_to_add(pair=True)
-    by_document = (chunks(document, tokenizer, budget) for document in documents(source, n, seed, unit))
-    rng = Random(seed)
-    if source == "hub":
-        selected = (rng.choice(group) for group in by_document if group)
-    else:
-        selected = [chunk for group in by_document for chunk in group]
-        rng.shuffle(selected)
-    passages = (passage(chunk, tokenizer, budget, Random(f"{chunk.name} {seed}")) for chunk in selected)
+    groups = [
+        chunk for document in documents(source, n, seed) for chunk in chunks(document, tokenizer, budget)
+    ]
+    Random(seed).shuffle(groups)
+    passages = (passage(chunk, tokenizer, budget, Random(f"{chunk.name} {seed}")) for chunk in groups)
     examples = list(islice((example for example in passages if example is not None), n))
     if not examples:
-        raise InputError(f"{source} holds no two {unit}s in a row: give longer documents, or another unit")
+        raise InputError(f"{source} holds no two paragraphs in a row: give longer documents")
     return examples
 
 
-def documents(source: str | Path, n: int | None, seed: int, unit: str = "paragraph") -> Iterable[Units]:
-    """The documents of a source of `load_passages`, for `n` passages, in paragraphs or sentences."""
+def documents(source: str | Path, n: int | None, seed: int) -> Iterable[Paragraphs]:
+    """The documents of a source of `load_passages`, for `n` passages."""
     if source == "bundled":
-        path = Path("bundled documents")
-        text = bundled_documents(n and min(n, len(documents_of("dev"))), "dev", seed)
-        return conllu_documents(read_sentences(path, text), path, unit)
-    if source == "hub":
-        if n is None:
-            raise InputError("n is null: give the number of passages to take from Wikipedia")
-        return in_units(hub_documents(seed), unit)
+        texts = bundled_paragraphs(n and min(n, len(documents_of("dev"))), "dev", seed)
+        return [Paragraphs(*document) for document in texts.items()]
     path = expand(source)
     if not path.is_file():
-        raise InputError(f"{source}: no such file: give bundled, hub, a CoNLL-U file or a file of WikiText")
-    if suffix(path) == CONLLU:
-        return conllu_documents(read_sentences(path), path, unit)
-    return in_units(wikitext_documents(path), unit)
+        raise InputError(f"{source}: no such file: give bundled, a CoNLL-U file or a file of WikiText")
+    return conllu_documents(path) if suffix(path) == CONLLU else wikitext_documents(path)
 
 
-def in_units(articles: Iterable[Units], unit: str) -> Iterator[Units]:
-    """Articles in paragraphs as they are, or divided into sentences by spaCy's rules, without a model."""
-    for name, texts in articles:
-        if unit == "sentence":
-            sentences = (sentence.text.strip() for text in texts for sentence in _sentencizer()(text).sents)
-            texts = [sentence for sentence in sentences if sentence]
-        yield Units(name, texts)
-
-
-@cache
-def _sentencizer():
-    import spacy  # slow to import, and sources with sentences do not need it
-
-    pipeline = spacy.blank("en")
-    pipeline.add_pipe("sentencizer")
-    return pipeline
-
-
-def conllu_documents(sentences: list[Sentence], path: Path, unit: str) -> Iterator[Units]:
+def conllu_documents(path: Path) -> list[Paragraphs]:
     """The documents of a CoNLL-U file."""
-    table = pd.DataFrame(paragraphs(sentences, path), columns=["document", "paragraph"])
-    number = table["paragraph"] if unit == "paragraph" else table.index
-    texts = pd.Series([sentence.text for sentence in sentences])
-    joined = texts.groupby([table["document"], number], sort=False).agg(" ".join)
-    for name, units in joined.groupby(level="document", sort=False):
-        yield Units(name, units.tolist())
+    sentences = read_sentences(path)
+    texts: dict[str, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for (name, paragraph), sentence in zip(paragraphs(sentences, path), sentences, strict=True):
+        texts[name][paragraph].append(sentence.text)
+    return [Paragraphs(name, [*map(" ".join, parts.values())]) for name, parts in texts.items()]
 
 
-def chunks(document: Units, tokenizer: "PreTrainedTokenizerBase", budget: int) -> list[Units]:
-    """Consecutive units of a document, at least two, that fill the budget; the last chunk may be shorter."""
+def chunks(document: Paragraphs, tokenizer: "PreTrainedTokenizerBase", budget: int) -> list[Paragraphs]:
+    """Consecutive paragraphs of a document, at least two, that fill the budget; the last chunk may be shorter."""
     groups: list[list[str]] = [[]]
     length = 0
     for text in document.texts:
@@ -145,11 +103,15 @@ def chunks(document: Units, tokenizer: "PreTrainedTokenizerBase", budget: int) -
             groups[-1].append(text)
             length += pieces
     return [
-        Units(f"{document.name}-{number}", group) for number, group in enumerate(groups) if len(group) > 1
+        Paragraphs(f"{document.name}-{number}", group)
+        for number, group in enumerate(groups)
+        if len(group) > 1
     ]
 
 
-def passage(chunk: Units, tokenizer: "PreTrainedTokenizerBase", budget: int, rng: Random) -> Example | None:
+def passage(
+    chunk: Paragraphs, tokenizer: "PreTrainedTokenizerBase", budget: int, rng: Random
+) -> Example | None:
     """A chunk divided in two at random and cut to `budget` word pieces; None if no whole word of a text remains."""
     middle = rng.randint(1, len(chunk.texts) - 1)
     halves = " ".join(chunk.texts[:middle]), " ".join(chunk.texts[middle:])
@@ -196,7 +158,7 @@ def _whole_words(text: str, encoding, start: int, end: int) -> str:
     return text[spans[start][0] : spans[end - 1][1]].strip() if start < end else ""
 
 
-def wikitext_documents(path: Path) -> list[Units]:
+def wikitext_documents(path: Path) -> list[Paragraphs]:
     """The articles of a file in the form of WikiText: one paragraph a line, ` = Title = ` before each article.
 
     Headings are skipped, and WikiText's tokenisation is undone. A file without titles is one document.
@@ -209,18 +171,4 @@ def wikitext_documents(path: Path) -> list[Units]:
             for spaced, original in SPACING:
                 line = spaced.sub(original, line)
             articles[-1].append(line)
-    return [Units(f"{path.stem}-{number}", texts) for number, texts in enumerate(articles) if texts]
-
-
-def hub_documents(seed: int) -> Iterator[Units]:
-    """Articles of Wikipedia in a seeded order, streamed from the Hugging Face Hub; nothing is kept on disk.
-
-    A line without the final punctuation of a sentence is a heading or an item of a list and is skipped.
-    """
-    import datasets  # slow to import, and other sources do not need it
-
-    with hub_faults(HUB_DATASET, HUB_DUMP):
-        stream = datasets.load_dataset(HUB_DATASET, HUB_DUMP, split="train", streaming=True)
-        for article in stream.shuffle(seed=seed, buffer_size=HUB_BUFFER):
-            lines = [line.strip() for line in article["text"].splitlines()]
-            yield Units(f"wikipedia-{article['id']}", [line for line in lines if ENDED.search(line)])
+    return [Paragraphs(f"{path.stem}-{number}", texts) for number, texts in enumerate(articles) if texts]

@@ -3,7 +3,7 @@
 import hashlib
 import importlib.metadata
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -108,16 +108,7 @@ def _upos(word) -> str:
     return UPOS.get(word.tag_, "")
 
 
-Relations = Mapping[str, Sequence[Relation]]
 UNTAGGED = ("", "_")  # marks of an unknown part of speech
-REVERSED = "_reversed"  # the end of the name of a relation from head to dependent
-RELATIONS = ("nsubj", "dobj", "amod", "advmod")  # the syntactic roles of Pande 2021
-# Universal Dependencies v2, with `dobj` for `obj`.
-UNIVERSAL = frozenset(
-    """acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated dobj
-    expl fixed flat goeswith iobj list mark nmod nsubj nummod obl orphan parataxis punct reparandum vocative
-    xcomp""".split()
-)
 
 
 def parse(

@@ -3,7 +3,7 @@
 Source: GLUE (Wang et al. 2019); Pande 2021 takes four of its tasks (MRPC, QQP, SST-2, QNLI).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -145,25 +145,22 @@ def positive_class(task: str | Task) -> int:
     return task.labels.index(task.match) if task.match in task.labels else 1
 
 
-def task_names(entries: Iterable[str | Mapping[str, str]]) -> list[str]:
-    """The names of tasks in a list of a profile, in which an entry may be a mapping such as {task: qnli, ...}."""
-    return [entry.get("task", "") if isinstance(entry, Mapping) else entry for entry in entries]
+def task_name(entry: str) -> str:
+    """The name of the task in an entry of a profile's list, which may name a class too, as in "qnli/entailment"."""
+    return entry.partition("/")[0]
 
 
-def match_class(entry: str | Mapping[str, str]) -> tuple[str, int]:
-    """The name of a pair task and the class of pairs that match; an entry may be {task: qnli, match: entailment}."""
-    fields = {"task": entry} if isinstance(entry, str) else dict(entry)
-    task = task_named(fields.pop("task", ""))
-    match = str(fields.pop("match", task.match))
-    if fields:
-        raise InputError(
-            f"pair_tasks has the unknown key {min(fields)!r}: write {{task: qnli, match: entailment}}"
-        )
+def match_class(entry: str) -> tuple[str, int]:
+    """The name of a pair task and the class of pairs that match: that of the task, or the one in the entry."""
+    task = task_named(task_name(entry))
+    label = entry.partition("/")[2] or task.match
     if not (task.pair and task.labels):
         raise InputError(
             f"pair task {task.name!r} has {len(task.columns)} text(s) and {len(task.labels)} classes: "
             "choose a task with two texts and classes, as data/README.md says"
         )
-    if match not in task.labels:
-        raise InputError(f"pair task {task.name!r}: match is {match!r}: choose from {', '.join(task.labels)}")
-    return task.name, task.labels.index(match)
+    if label not in task.labels:
+        raise InputError(
+            f"pair task {entry!r}: the class {label!r} is unknown: choose from {', '.join(task.labels)}"
+        )
+    return task.name, task.labels.index(label)

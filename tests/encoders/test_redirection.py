@@ -16,13 +16,11 @@ from analysis.encoders.redirection import (
     NOWHERE,
     ROWS,
     TARGETS,
-    ExchangedTypes,
     Redirection,
     blocked_across,
     redirect,
 )
 from analysis.encoders.tap import tap
-from analysis.errors import InputError
 from analysis.texts.examples import Example
 
 PAIRS = [
@@ -120,24 +118,6 @@ def test_redirect_names_its_sets_and_reads_its_cache(tmp_path, monkeypatch):
     monkeypatch.delattr(Prefix, "resume")
     again = redirect(*arguments, cache=tmp_path, progress=False)
     np.testing.assert_array_equal(result, again)
-
-
-def test_heads_read_the_other_text_as_if_it_had_the_type_of_their_own():
-    encoder = classifier("bert", 2)
-    edits = sets(encoder, {"both": HEADS}, ExchangedTypes())
-    result, by_one = (predict(encoder, PAIRS, edits, batch_size=size, progress=False) for size in (4, 1))
-    np.testing.assert_allclose(by_one, result, atol=1e-5)
-    changed = abs(result[1] - result[0]).max("class")
-    assert (changed.sel(sequence=["one", "two", "three"]) > 1e-5).all()
-    assert changed.sel(sequence="single") < 1e-6
-    types = encoder.model.base_model.embeddings.token_type_embeddings.weight
-    types.data[1] = types.data[0]
-    same = predict(encoder, PAIRS, edits, progress=False)
-    np.testing.assert_allclose(same[1], same[0], atol=1e-6)
-    distil = classifier("distilbert", 2)
-    edits = sets(distil, {"both": HEADS}, ExchangedTypes())
-    with pytest.raises(InputError, match="one token type"):
-        predict(distil, PAIRS, edits, progress=False)
 
 
 def test_blocking_in_training_is_removal_and_lets_gradients_pass():

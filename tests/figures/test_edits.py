@@ -2,24 +2,36 @@
 
 import pandas as pd
 
-from analysis.figures.edits import dial_panels, marks_by_edit, rank_panels
+from analysis.figures.edits import dial_panels, marks_by_edit, rank_panels, shares_by_edit
 
 NATURAL, OWN = "dial, natural dose", "dial to the own text"
 DIAL = pd.DataFrame(
-    [("none", 0, 0.3, False), ("dial 1", 1, 0.9, False), (NATURAL, 0.4, 0.6, False), (OWN, 0.4, 0.3, False),
-     ("none", 0, 0.35, True), ("1-0, 2-3", 0.4, 0.4, True), ("head 1-0", 0.4, 0.4, True)],
-    columns=["edit", "dose", "share", "compared"],
-).assign(task="mrpc", seed=0, matched=0.6, unmatched=0.2)  # fmt: skip
+    [("none", 0, 0.3), ("dial 1", 1, 0.9), (NATURAL, 0.4, 0.6), (OWN, 0.4, 0.3)],
+    columns=["edit", "dose", "share"],
+).assign(task="mrpc", seed=0, matched=0.6, unmatched=0.2)
+SETS = pd.DataFrame(
+    [("none", 0.35), ("matching heads", 0.7), ("other heads", 0.4)], columns=["set", "share"]
+).assign(task="mrpc", seed=0)
 
 
 def test_the_dial_is_drawn_by_dose_with_other_sets_beside_it():
-    [axes] = dial_panels(DIAL, NATURAL, OWN).axes
+    [axes] = dial_panels(DIAL, SETS, NATURAL, OWN).axes
     lines = [line.get_xydata().tolist() for line in axes.lines]
     assert [[0, 0.3], [0.4, 0.6], [1, 0.9]] in lines
     assert [[0, 0.3], [0.4, 0.3]] in lines
     assert [[0, 0.35], [0.4, 0.4]] in lines
     assert sum(len(line) > 1 for line in lines) == 4  # these and the dotted line
-    assert "no head matches" in dial_panels(DIAL[:1], NATURAL, OWN).axes[0].texts[0].get_text()
+    assert "no head matches" in dial_panels(DIAL[:1], SETS, NATURAL, OWN).axes[0].texts[0].get_text()
+
+
+def test_shares_stand_at_the_kind_of_the_second_text():
+    rows = [("identical", "none", 0.99), ("identical", "ablated", 0.3), ("shuffled", "none", 0.9)]
+    table = pd.DataFrame(rows, columns=["pair", "edit", "share"]).assign(task="mrpc", seed=0)
+    table = table.assign(low=table["share"] - 0.05, high=table["share"] + 0.05)
+    axes = shares_by_edit(table, ["none", "ablated"]).axes[0]
+    marks = [line.get_xydata().round(2).tolist() for line in axes.lines]
+    assert marks == [[[-0.09, 0.99], [0.91, 0.9]], [[0.09, 0.3]]]
+    assert "no head" in shares_by_edit(table[:0], []).axes[0].texts[0].get_text()
 
 
 def test_every_run_has_a_mark_at_its_edit():

@@ -9,10 +9,10 @@ from analysis.encoders.models import Encoder, load_encoder
 from analysis.scores.extraction import extract
 from analysis.scores.maps import Source, find_source, twin
 from analysis.statistics.significance import published_table
-from analysis.texts.corpora import open_corpus
-from analysis.texts.examples import sample
+from analysis.texts.examples import Example, sample
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
+from analysis.texts.treebank import read_sentences
 
 
 def maps_of(encoder: Encoder, sequences: list[Layout], source: str | Source, budget: int = 2048):
@@ -60,7 +60,11 @@ RATIOS |= {"det": 0.42, "case": 0.37}
 
 def test_heads_of_relations_keep_a_part_of_their_score_for_position_alone(data_dir: Path):
     """Of the labelled heads of all 400 sentences, the twins have the median shares in RATIOS."""
-    sentences = open_corpus(data_dir / "ud_english_ewt" / "en_ewt-ud-dev.conllu").examples()
+    sentences = enumerate(read_sentences(data_dir / "ud_english_ewt" / "en_ewt-ud-dev.conllu"))
+    sentences = [
+        Example(f"en_ewt-ud-dev.conllu-{number}", sentence.text, relations=tuple(sentence.parse.relations()))
+        for number, sentence in sentences
+    ]
     examples = sample([*{sentence.text_a: sentence for sentence in sentences}.values()], 120, 0)
     encoder, relations = load_encoder("minilm"), parse(examples)
     real, control = (

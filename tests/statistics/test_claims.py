@@ -4,7 +4,7 @@ import pytest
 from scipy.stats import norm
 
 from analysis.errors import InputError
-from analysis.statistics.claim_pages import LEGEND, MARK, claims_markdown, current, marked
+from analysis.statistics.claim_pages import LEGEND, MARK, OURS_LEGEND, cells, claims_markdown, current, marked
 from analysis.statistics.claims import (
     COLUMNS,
     Claim,
@@ -70,10 +70,63 @@ def test_a_row_holds_estimate_range_control_and_reason():
     assert row["low"] == pytest.approx(0.7 - 0.05 / np.sqrt(2))  # tasks are independent
     assert row[["control", "control_low"]].tolist() == [0.8, pytest.approx(0.8 - 0.1 / np.sqrt(2))]
     assert (row["largest_unit"], row["reason"]) == ("u1", "u2: no run trained successfully")
-    assert marked(row.to_dict())
-    assert not marked(row.to_dict() | {"control_low": 0.4})
+    assert row[["runs", "robust"]].tolist() == [0, "no"]  # at .6 the smaller unit decides nothing
     least_favourable = claim_row(claim(every=True), units)
     assert (least_favourable["estimate"], least_favourable["control"]) == (0.6, 0.7)
+
+
+@pytest.mark.parametrize(
+    ("changed", "has_mark"),
+    [
+        ({}, True),
+        ({"control_high": 0.54}, False),
+        ({"control": 0.54, "control_high": np.nan}, False),
+        ({"relation": "<"}, False),
+        ({"verdict": "inconclusive"}, False),
+        ({"control": np.nan, "control_high": np.nan}, False),
+    ],
+)
+def test_a_supported_claim_that_does_not_exceed_its_control_has_a_mark(changed, has_mark):
+    row = {"relation": ">", "verdict": "supported", "low": 0.55, "control": 0.5, "control_high": 0.6}
+    assert marked(row | changed) == has_mark
+
+
+def test_a_reference_is_a_number_that_no_mark_takes_into_account():
+    units = with_control(around(0.6), {"u0": (0.7, 0.6, 0.8)})
+    row = claim_table([claim(reference="halves of one set")], {"A1": units}).iloc[0]
+    assert (row["reference"], row["verdict"], np.isnan(row["control"])) == (0.7, "supported", True)
+    assert not marked(row.to_dict())
+
+
+@pytest.mark.parametrize(
+    ("interval", "runs", "verdict", "reason"),
+    [
+        ("runs and pairs", 2, "inconclusive", "2 runs"),
+        ("runs and pairs", 3, "supported", ""),
+        ("pairs", 2, "supported", ""),
+        ("rounds", 0, "not applicable", "times of one machine"),
+    ],
+)
+def test_two_runs_and_times_of_one_machine_decide_nothing(interval, runs, verdict, reason):
+    row = claim_row(claim(interval=interval), around(0.7).assign(runs=runs))
+    assert (row["verdict"], row["reason"], row["runs"]) == (verdict, reason, runs)
+    assert row["estimate"] == 0.7
+
+
+@pytest.mark.parametrize(
+    ("value", "words", "expected"),
+    [
+        (0.52, {}, ("about 0.5", "no")),  # at .4 it is supported
+        (0.59, {"threshold": 0.55}, ("about 0.55", "no")),
+        (0.9, {}, ("", "yes")),
+        (0.02, {"threshold": 0.0}, ("", "")),
+    ],
+)
+def test_a_row_says_what_lies_about_the_threshold_and_whether_another_one_would_matter(
+    value, words, expected
+):
+    row = claim_row(claim(**words), around(value))
+    assert (row["reason"], row["robust"]) == expected
 
 
 def test_without_a_value_a_claim_is_not_applicable_and_without_spread_it_says_so():
@@ -82,6 +135,12 @@ def test_without_a_value_a_claim_is_not_applicable_and_without_spread_it_says_so
     assert claim_row(claim(), around(0.5, half=0))["verdict"] == "inconclusive"
     alone = claim_row(claim(), around(0.6, half=0))
     assert (alone["verdict"], alone["reason"], "units" in alone) == ("supported", "no spread", False)
+    missing = claim_row(claim(interval="runs"), not_applicable("set-up not run"))
+    assert (missing["verdict"], missing["reason"], missing["robust"]) == (
+        "not applicable",
+        "set-up not run",
+        "",
+    )
     assert claim_row(claim(), frame({"": (0.6, np.nan, np.nan)}))["verdict"] == "inconclusive"
 
 
@@ -125,16 +184,27 @@ def test_a_wrong_claim_is_named_in_one_line(tmp_path, change, message):
     assert message in str(raised.value)
 
 
-def test_the_table_marks_claims_whose_control_is_on_the_same_side_and_explains_the_mark_once():
-    known = [claim(figure="F1", control="twins"), claim(id="A2")]
+def test_the_table_has_a_link_and_an_anchor_for_each_claim_and_explains_each_mark_once():
+    known = [claim(figure="F1", control="twins"), claim(id="A2", threshold_from="paper")]
     units = with_control(around(0.6), {"u0": (0.7, 0.6, 0.8)})
     table = claim_table(known, {"A1": units, "A2": around(0.3)}, {"A1": around(0.25)})
     text = claims_markdown(table, known, "figures")
-    row = "| [A1](figures/F1.png) most heads do | 0.60 [0.55, 0.65] |  | > 0.5 | twins: 0.70 [0.60, 0.80] |"
-    assert row in text
-    assert f"released maps 0.25 | supported {MARK} |" in text
-    assert "| not supported |" in text
-    assert text.count(LEGEND) == 1
+    name = '<a id="A1"></a>[A1](figures/F1.png)'
+    assert f"| {name} most heads do | 0.60 [0.55, 0.65] |  |  | > 0.5 ‡ | twins: 0.70 [0.60, 0.80] |" in text
+    assert f"released maps 0.25 | supported {MARK}; another verdict with the threshold a fifth away |" in text
+    assert "| > 0.5 |  |  | not supported |" in text
+    assert (text.count(LEGEND), text.count(OURS_LEGEND)) == (1, 1)
     assert LEGEND not in claims_markdown(table.tail(1), known)
     tables = {"p": table, "earlier": table.rename(columns={"low": "lower"}), "none": table.head(0)}
     assert current(tables).keys() == {"p"}
+
+
+def test_a_reader_sees_units_runs_what_an_interval_covers_the_least_favourable_and_the_sink():
+    known = [claim(statement="{sink} gets most", unit="task", every=True, interval="sequences")]
+    units = around(0.9, 0.7).assign(runs=3, token="[CLS]")
+    (row,) = cells(claim_table(known, {"A1": units}), known).to_dict("records")
+    assert row["claim"] == "[CLS] gets most"
+    assert row["estimate [95 % interval]"] == "0.70 [0.65, 0.75], least favourable of 2"
+    assert (row["interval over"], row["units"]) == ("sequences", "task × 2, run × 3: 0.70 (u1) to 0.90 (u0)")
+    (row,) = cells(claim_table(known, {}), known).to_dict("records")
+    assert (row["claim"], row["units"]) == ("the sink gets most", "")

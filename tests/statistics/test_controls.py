@@ -7,7 +7,7 @@ import xarray as xr
 from headtables import score_array
 from oracles import skew_corrected_p
 
-from analysis.control_scores import control_bank, control_sieves
+from analysis.control_scores import all_control_sieves, control_bank, control_sieves
 from analysis.statistics.controls import controlled_table, share_of_control
 from analysis.statistics.roles import ROLES, compose
 from analysis.statistics.significance import TESTED, Rule, adjust, role_table
@@ -110,6 +110,13 @@ def test_control_bank_is_composed_like_the_attention():
         else:
             expected = compose(sources[row.control]).sel(role=role)
             np.testing.assert_array_equal(composed.sel(role=role).values, expected.values)
+    second = compose(control_bank(bank, sources, second=True))
+    by_position = compose(sources["twin"]).sel(role="local")
+    np.testing.assert_array_equal(second.sel(role="local").values, by_position.values)
+    np.testing.assert_array_equal(
+        second.drop_sel(role="local").values, composed.drop_sel(role="local").values
+    )
+    assert all_control_sieves(BANK)["twin"] == ["window_1", "window_2", "nsubj", "nsubj_reversed"]
 
 
 def test_a_mean_near_zero_is_no_denominator():

@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from analysis.statistics.claims import judge
-from analysis.statistics.intervals import crossed_interval, draws_interval
+from analysis.statistics.intervals import crossed_interval, draws_interval, wilson_interval
 from analysis.statistics.resampling import resampled
 
 SEQUENCES, STUDIES = 60, 300
@@ -54,3 +54,21 @@ def test_with_two_runs_the_interval_is_over_items_alone():
     assert crossed_interval(values, other)[1:] == pytest.approx(tuple(paired))
     assert crossed_interval(np.full((3, 5), 0.5)) == (0.5, 0.5, 0.5)  # without spread
     assert np.isnan(crossed_interval(np.full((3, 1), 0.5))[1:]).all()
+
+
+@pytest.mark.parametrize(("share", "n"), [(0.02, 72), (0.97, 60), (0.5, 200), (0.005, 400)])
+def test_shares_of_sequences_are_covered_near_0_and_1(share, n):
+    """The standard deviation of draws covers .74 for p = .02 and n = 72, where a quarter of samples has no success."""
+    counts = np.arange(n + 1)
+    ends = np.array([wilson_interval(count, n) for count in counts])
+    covers = (ends[:, 1] <= share) & (share <= ends[:, 2])
+    assert stats.binom.pmf(counts, n, share) @ covers > 0.925
+    by_draws = np.array([share_by_draws(count, n) for count in counts])
+    covers = (by_draws[:, 0] <= share) & (share <= by_draws[:, 1])
+    assert (stats.binom.pmf(counts, n, share) @ covers > 0.925) == (share == 0.5)
+
+
+def share_by_draws(count: int, n: int) -> tuple[float, float]:
+    """The interval of a share +- 1.96 of the standard deviation that its bootstrap draws have."""
+    half = 1.96 * np.sqrt(count * (n - count) / n**3)
+    return count / n - half, count / n + half

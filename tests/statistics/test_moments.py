@@ -6,9 +6,8 @@ import pandas as pd
 import pytest
 import xarray as xr
 from headtables import score_array
-from scipy import stats
 
-from analysis.statistics.moments import merge, moments, moments_table, skewness
+from analysis.statistics.moments import merge, moments, moments_table
 from analysis.statistics.significance import Rule, published_table
 
 ROLES = ["local", "nsubj", "constant", "absent", "once"]
@@ -43,14 +42,6 @@ def test_table_of_merged_parts_equals_the_table_of_all_scores(arithmetic: str, e
     pd.testing.assert_frame_equal(result[expected.columns], expected, rtol=1e-9, atol=1e-9)
 
 
-def test_skewness_is_that_of_scipy_and_nan_for_constant_scores():
-    whole = scores()
-    result = skewness(reduce(merge, parts(whole, 0, 7, 90, 90)))
-    expected = stats.skew(whole.values.astype(np.float64), axis=0, nan_policy="omit")
-    np.testing.assert_allclose(result[:2], expected[:2], rtol=1e-10)
-    assert np.isnan(result[2:]).all()
-
-
 def test_a_large_common_offset_and_large_counts_lose_no_digits():
     generator = np.random.default_rng(1)
     whole = scores(1).isel(sequence=[0] * 4000).copy()
@@ -62,4 +53,3 @@ def test_a_large_common_offset_and_large_counts_lose_no_digits():
     for _ in range(20):  # 4000 * 2^21 sequences: products of counts pass 2^63
         doubled = merge(doubled, doubled)
     np.testing.assert_allclose(doubled["m2"] / doubled["n"], values.var(axis=0), rtol=1e-9)
-    np.testing.assert_allclose(skewness(doubled), stats.skew(values, axis=0), rtol=1e-5, atol=1e-9)

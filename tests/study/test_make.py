@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 from studies import HOUR, Tree, runs_of, started
 
+from analysis.files import ROOT
 from analysis.study.front_page import PAPERS
 
 PROFILE = "smoke"
 RUNS = {*runs_of(PROFILE)}
+KNOWN = " ".join(sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml")))
 LAST = {"98_explorer", "99_summary"}
 # In the place of Python: a run takes no time unless SECONDS says so, saves its parameters, and fails if FAIL names it.
 STUB = """#!{python}
@@ -127,7 +129,7 @@ def test_code_that_makes_no_number_runs_nothing_again(all_run: Tree):
     [
         ("common:", "# a comment\ncommon:", None),
         ("common:", "99_summary: {readme: false}\ncommon:", None),  # the default
-        ("  runs: 500", "  runs: 501", ("03_robustness",)),
+        ("  sizes: [4, 8]", "  sizes: [4, 9]", ("03_robustness",)),
         ("common:", "02_score: {device: cpu, tau: 4}\ncommon:", ("02_",)),
         ("  passages: 12", "  passages: 13", ("05_", *SYNTHESIS)),
     ],
@@ -203,7 +205,7 @@ def test_wrong_profile(study: Tree, text: str, words: str):
         ("03_tset", PROFILE, "error: there is no goal 03_tset: did you mean 03_test?"),
         ("verifi", PROFILE, "error: there is no goal verifi: did you mean verify?"),
         ("x", PROFILE, "error: there is no goal x: make prints the goals"),
-        ("reproduce", "smok", f"*** unknown profile 'smok': choose from glue-minilm offline paper {PROFILE}.  Stop."),
+        ("reproduce", "smok", f"*** unknown profile 'smok': choose from {KNOWN}.  Stop."),
     ],
 )  # fmt: skip
 def test_wrong_goals_and_profiles_are_one_line(new: Tree, goal: str, profile: str, line: str):

@@ -31,7 +31,7 @@ def test_values_stand_in_the_rows_of_their_heads(heads: pd.DataFrame, roles: pd.
     ablation = ablation[ablation["task"] == "mrpc"].sample(frac=1, random_state=0)
     surface = heads[["layer", "head"]].drop_duplicates().reset_index(drop=True)
     surface[[*SURFACE]] = 0.0
-    cosine = heads[["task", "layer", "head"]].drop_duplicates().assign(padding="cropped", mean=0.5)
+    cosine = heads[["task", "layer", "head"]].drop_duplicates().assign(mean=0.5)
     layer = heads.assign(unit="layer", metric="accuracy", head=np.nan, change=9.0)
     disable = pd.concat([layer, heads.assign(unit="head", metric="accuracy", change=1.0)])
     tables = {

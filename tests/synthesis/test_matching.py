@@ -1,5 +1,3 @@
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,13 +5,15 @@ import xarray as xr
 from classifiers import classifier
 from headtables import score_array
 
-from analysis.encoders.interventions import predict
+from analysis.encoders import interventions
 from analysis.encoders.layout import layouts
+from analysis.encoders.redirection import Redirection
 from analysis.scores.extraction import read_attention
 from analysis.statistics.claims import claim_table
-from analysis.statistics.effects import match_logit
 from analysis.synthesis import matching
 from analysis.synthesis import matching_measures as measures
+from analysis.synthesis import matching_runs as runs
+from analysis.synthesis.matching_runs import Classifier
 from analysis.texts.examples import Example
 
 LAYERS, HEADS, N = 3, 4, 160
@@ -39,9 +39,10 @@ def test_heads_that_match_in_every_task_are_the_matching_heads():
     table = matching.match_table(scores())
     assert table["n"].unique().tolist() == [N - len(range(0, N, 3))]
     assert ((table["low"] < table["match"]) & (table["match"] < table["high"])).all()
-    assert matching.matching_heads(table) == MATCHING
-    both = pd.concat([table, matching.match_table(scores(0))])
-    assert matching.matching_heads(both) == []
+    role = table.rename(columns={"match": "mean"}).assign(role="match")
+    lower = role.assign(mean=role["mean"] - 3 * (role["layer"] == 1))
+    assert matching.matching_heads([role, lower]) == [(2, 0), (1, 1)]  # the highest mean first
+    assert matching.matching_heads([role, role.assign(mean=1.0)]) == []
     assert matching.names_of(MATCHING) == "1-1, 2-0"
 
 
@@ -60,31 +61,95 @@ def test_attention_across_is_that_of_matched_and_of_other_pieces():
     assert matching.Masses(0.1, 0.2).dose == 0
 
 
+def edited(**options: object) -> Classifier:
+    return Classifier("mrpc", 0, classifier("bert", 2), PAIRS, 1, **options)
+
+
 def test_every_edit_runs_and_pairs_without_shared_words_keep_what_matched_pieces_say():
-    encoder = classifier("bert", 2)
-    edits = matching.edits(encoder, [(0, 1)], "cls", 0.4, PAIRS, 128)
-    logits = predict(encoder, PAIRS, edits, progress=False)
-    changed = abs(logits - logits[0]).max("class")
-    names = [edit.name for edit in edits]
-    assert len({*names}) == len(names) == 22
-    moved = changed.sel(intervention=["removed", "to the sink", matching.TO_OWN, matching.TO_WRONG])
+    run = edited()
+    moves = {
+        "removed": Redirection("matched", "nowhere", matching.MATCHING),
+        matching.TO_OWN: Redirection("matched", "own text", matching.MATCHING),
+        "positions alone": matching.Twins(run.encoder, run.layouts()),
+        **matching.value_edits(run.encoder, run.layouts()),
+        **matching.flag(run.encoder, run.layouts()),
+    }
+    edits = matching.edits(run.encoder, [(0, 1)], moves)
+    scores = runs.match_scores(run, edits)
+    changed = abs(scores - scores[0])
+    assert [edit.name for edit in edits] == [*moves]
+    moved = changed.sel(intervention=["removed", matching.TO_OWN])
     assert (moved.sel(sequence="two") < 1e-6).all()
     assert (moved.sel(sequence="one") > 1e-5).all()
-    assert changed.sel(intervention="positions alone").max() > 1e-4
-    table = matching.answer_table(matching.match_scores(logits, 1, np.array([True, False, True])))
+    rest = [matching.OTHER_PAIR, matching.TYPES, matching.POSITIONS, matching.FLAG, "positions alone"]
+    assert (changed.sel(intervention=rest).max("sequence") > 1e-5).all()
+    table = runs.answer_table(scores)
     first = table.set_index("edit").loc["none"]
     assert first["fall"] == first["shift"] == 0
-    assert first["logit"] == pytest.approx(match_logit(logits.values[0], 1).mean())
+    assert first["logit"] == pytest.approx(scores[0].mean())
+    assert matching.edits(run.encoder, [], moves) == []
 
 
-def test_reference_sets_are_other_heads_of_the_same_layers():
-    sets = matching.reference_sets(MATCHING, 4)
+def test_tables_of_runs_name_the_run_and_the_baseline():
+    run = edited(trained=False)
+    table = runs.by_run({run.run: pd.DataFrame({"edit": ["none"]})}, [run])
+    assert table.iloc[0].to_dict() == {
+        "task": "mrpc", "seed": 0, "trained": False, "edit": "none", "overlap_auc": 1.0,
+    }  # fmt: skip
+    assert np.isnan(edited()._replace(dev=PAIRS[1:2]).overlap_auc())
+    assert {"task", "edit", "overlap_auc"} <= {*runs.by_run({}, [])}
+
+
+def test_other_sets_are_heads_of_the_same_layers():
+    sets = matching.other_sets(MATCHING, 4, 60)
     assert len({*sets}) == len(sets) == 9
     assert all([layer for layer, _ in heads] == [1, 2] and not {*heads} & {*MATCHING} for heads in sets)
-    random = matching.reference_sets([(0, 3), *MATCHING], 12)
-    assert len({*random}) == len(random) in range(150, matching.SETS + 1)  # of equal draws, one stays
-    assert matching.reference_sets([(0, 0), (0, 1)], 3) == []
+    assert len(matching.other_sets([(0, 3), *MATCHING], 12, 60)) == 60
+    assert matching.other_sets([(0, 0), (0, 1), (0, 2)], 4, 60) == []
     assert matching.neighbours([(1, 1), (1, 2), (2, 3)], 4) == [(1, 3), (1, 0), (2, 0)]
+
+
+def test_sets_are_ablated_and_turn_the_dial():
+    run = edited()
+    scores = runs.match_scores(run, runs.set_interventions(run, [(0, 1)], 2, 0.5))
+    table = runs.set_table(scores, [(0, 1)])
+    assert table["set"].tolist() == ["none", runs.SET, "other heads", "other heads"]
+    assert table["heads"].iloc[1] == "0-1"
+    alone = runs.match_scores(run, interventions.sets(run.encoder, {"ablated": [(0, 1)]}))
+    assert table["auc"].iloc[1] == pytest.approx(runs.answer_table(alone)["auc"].iloc[1])
+    turned = runs.match_scores(run, interventions.sets(run.encoder, {"dial": [(0, 1)]}, Redirection(), 0.5))
+    assert table["shift"].iloc[1] == pytest.approx(float((turned[1] - turned[0]).mean()), abs=1e-6)
+    grown = runs.growing_table(runs.match_scores(run, runs.growing_interventions(run, [(0, 1), (0, 2)], 0.5)))
+    assert grown["k"].tolist() == [0, 1, 2]
+    assert grown["heads"].tolist() == ["", "0-1", "0-1, 0-2"]
+    assert grown["fall"].iloc[1] == pytest.approx(table["fall"].iloc[1])
+
+
+def test_a_text_beside_itself_keeps_its_words():
+    texts = [*PAIRS, Example("long", "Some birds sing while small birds sleep", "x", 0)]
+    pairs = matching.beside_itself(texts, 5)
+    assert [len(examples) for examples in pairs.values()] == [2, 2, 2]
+    same, exchanged, shuffled = (examples[-1] for examples in pairs.values())
+    assert same.text_a == same.text_b == exchanged.text_a
+    words, others = (text.split() for text in exchanged.texts)
+    assert sorted(words) == sorted(others) == sorted(shuffled.text_b.split())
+    assert sum(word != other for word, other in zip(words, others, strict=True)) == 2
+    table = runs.identical_table(runs.identical_scores(edited()._replace(dev=texts), [], 5))
+    assert table["pair"].tolist() == [*pairs]
+    assert (table["low"] < table["high"]).all()
+
+
+def test_crossing_is_1_where_only_the_other_text_counts_and_0_where_any_text_will_do():
+    rng, names = np.random.default_rng(0), ["none", matching.TO_OWN, matching.TO_WRONG, matching.TO_SINK]
+    noise = rng.normal(size=N)
+    for own, expected in ((0.0, 1.0), (2.0, 0.0)):
+        signal = np.array([2.0, own, 2.0, 0.0])[:, None] * POSITIVE
+        table = runs.crossing_table(match_logits(noise + signal, names))
+        assert table["crossing"].tolist() == pytest.approx([expected], abs=0.1)
+        assert table["low"].iloc[0] <= expected + 1e-6
+        assert table["high"].iloc[0] >= expected - 1e-6
+    nothing = match_logits(noise + 2.0 * POSITIVE + np.zeros((4, 1)), names)
+    assert runs.crossing_table(nothing)["crossing"].isna().all()
 
 
 def match_logits(values: np.ndarray, names: list[str], positive: np.ndarray = POSITIVE) -> xr.DataArray:
@@ -99,54 +164,74 @@ def test_overlap_and_groups_by_it():
     assert shares[0] == pytest.approx((2 / 4 + 2 / 7) / 2)
     answers = np.array([[1, -1, 1], [-1, -1, 1], [1, 1, 1.0]])
     array = match_logits(answers, ["none", matching.BOTH, matching.NATURAL], np.array([True, False, True]))
-    table = matching.group_table(array, shares).set_index("group")
+    table = runs.group_table(array, shares).set_index("group")
     columns = ["n", "share", "share_ablated", "share_dial"]
     assert table.loc["matching pairs, many words shared", columns].tolist() == [1, 1, 1, 1]
+    assert table.loc["matching pairs, some words shared", columns].tolist() == [1, 1, 0, 1]
     assert table.loc["other pairs, few words shared", columns].tolist() == [1, 0, 0, 1]
 
 
 SINGLES = [f"{layer}-{head}" for layer in range(LAYERS) for head in range(HEADS)]
-OWN_NAMES = [f"{layer}-{head}" for layer, head in MATCHING]
+OWN_NAMES = tuple(f"{layer}-{head}" for layer, head in MATCHING)
 
 
-def answers(
-    strong: tuple[str, ...] = (*OWN_NAMES, matching.BOTH, matching.TO_OWN), runs: int = 3
-) -> xr.DataArray:
+SETS = ["none", runs.SET, "0-0, 1-1", "0-1, 1-2"]
+
+
+def planted(names: list[str], strong: tuple[str, ...], count: int = 3, strength: float = 0.2) -> xr.DataArray:
     """Match logits of trained runs; the named interventions take the signal away."""
-    names = ["none", *SINGLES, matching.BOTH, matching.TO_OWN, matching.TO_WRONG]
     rng = np.random.default_rng(1)
-    noise = rng.normal(size=(runs, 1, N)) + 0.05 * rng.normal(size=(runs, len(names), N))
-    signal = np.array([0.2 if name in strong else 2.0 for name in names])
+    noise = rng.normal(size=(count, 1, N)) + 0.05 * rng.normal(size=(count, len(names), N))
+    signal = np.array([strength if name in strong else 2.0 for name in names])
     return match_logits(noise + signal[:, None] * POSITIVE, names)
 
 
-def shifts(own: float, dial: float = 2.0) -> xr.DataArray:
-    names = [matching.NATURAL, matching.OWN, *(f"set {number}" for number in range(9))]
-    values = np.random.default_rng(3).normal(scale=0.3, size=(len(names), N)) + 0.1
-    values[0] += dial
-    values[1] += own
-    return match_logits(values, names)
+def attention(strong: tuple[str, ...], dial: float = 2.0, own: float = 0.0) -> xr.DataArray:
+    """Match logits under the edits of matched words, and under the dial, which adds to all of them."""
+    names = ["none", matching.BOTH, matching.TO_OWN, matching.TO_WRONG, matching.TO_SINK]
+    moved = planted(names, strong)
+    whole = moved.values[:, :1]
+    values = np.concatenate([moved.values, whole + dial, whole + own], axis=1)
+    return match_logits(values, [*names, matching.NATURAL, matching.OWN])
+
+
+def beside(own: float) -> xr.DataArray:
+    """Match logits of identical texts: matches, but for the share `own` when heads are turned to the own text."""
+    called = np.ones((3, 2, N))
+    called[:, 1, int(own * N) :] = -1
+    return match_logits(called, ["none", matching.TO_OWN])
+
+
+STRONG = (matching.BOTH, matching.TO_OWN, matching.TO_SINK)
+READ = ["none", matching.TO_OWN, matching.OTHER_PAIR, matching.POSITIONS]
 
 
 def verdicts(**changed: object) -> dict[str, str]:
     arguments = {
-        "heads": MATCHING, "before": scores(), "pairs": answers(), "singles": answers(("0-0",)), "shift": shifts(0),
-        "role": np.arange(LAYERS * HEADS)[::-1], "blocked": {"matching heads": 0.2, "other heads": 2.0},
+        "heads": MATCHING, "before": scores(), "sets": planted(SETS, (runs.SET,)),
+        "single": planted(SETS, ("0-0, 1-1",)),
+        "attention": attention(STRONG), "values": planted(READ, (matching.TO_OWN, matching.POSITIONS)),
+        "same": beside(0.2), "role": np.arange(LAYERS * HEADS)[::-1], "alone": planted(["none", *SINGLES], OWN_NAMES),
+        "blocked": {"matching heads": 0.2, "other heads": 2.0},
     } | changed  # fmt: skip
     places = pd.DataFrame([*np.ndindex(LAYERS, HEADS)], columns=["layer", "head"]).assign(role="local")
-    heads, noise = arguments["heads"], np.random.default_rng(4).normal(size=(2, 1, N))
+    noise = np.random.default_rng(4).normal(size=(3, 1, N))
     conditions = {
         name: [*match_logits(noise + signal * POSITIVE, [name])]
         for name, signal in arguments["blocked"].items()
     }
-    by_task = {"mrpc": arguments["pairs"], "sst-2": arguments["singles"]}
-    runs = {(task, run): logits for task, array in by_task.items() for run, logits in enumerate(array)}
-    study = SimpleNamespace(trained=[*runs], dev=by_task, pairs=[run for run in runs if run[0] == "mrpc"])
-    match_scores = {("pretrained", "mrpc"): arguments["before"].sel(role="match"),
-                    ("untrained", "mrpc"): scores(0).sel(role="match")}  # fmt: skip
-    roles, shift = {"mrpc": places.assign(mean=arguments["role"])}, {"mrpc": arguments["shift"]}
+    by_section = {"single heads": "alone", "sets": "sets", "attention": "attention", "values": "values"}
+    pairs = {section: {("mrpc", run): array for run, array in enumerate(arguments[name])}
+             for section, name in by_section.items()}  # fmt: skip
+    pairs["sets"] |= {("sst-2", run): array for run, array in enumerate(arguments["single"])}
+    same = {("mrpc", run): array for run, array in enumerate(arguments["same"])}
+    single = [Example("one", "A text")]
+    classifiers = [Classifier("mrpc", run, None, PAIRS, 1) for run in range(3)]
+    classifiers += [Classifier("sst-2", run, None, single, 1) for run in range(3)]
+    match_scores = {("pretrained", "mrpc"): arguments["before"].sel(role="match")}
+    roles = {"mrpc": places.assign(mean=arguments["role"])}
     blocked = {"mrpc": conditions} if conditions else {}
-    frames = measures.frames(study, runs, heads, match_scores, 5, shift, roles, blocked)
+    frames = measures.frames(classifiers, arguments["heads"], match_scores, pairs, same, roles, blocked, 5)
     return claim_table(measures.CLAIMS, frames).set_index("claim")["verdict"].to_dict()
 
 
@@ -160,13 +245,23 @@ def test_claims_are_supported_where_planted_heads_carry_the_signal():
 @pytest.mark.parametrize(
     ("claim", "changed"),
     [
-        ("X2", {"pairs": answers(("1-1", "0-0", "0-1", matching.BOTH))}),
-        ("X3", {"singles": answers()}),
-        ("X4", {"pairs": answers((*OWN_NAMES, matching.BOTH))}),
-        ("X5", {"pairs": answers((*OWN_NAMES, matching.BOTH, matching.TO_WRONG))}),
-        ("X6", {"shift": shifts(0, -2.0)}),
-        ("X7", {"role": [float(name == "0-0") for name in SINGLES], "pairs": answers(("0-0", "1-1"))}),
+        ("X2", {"sets": planted(SETS, ("0-0, 1-1",))}),
+        ("X3", {"single": planted(SETS, (runs.SET,))}),
+        ("X4", {"attention": attention((matching.BOTH,))}),
+        ("X5", {"attention": attention((*STRONG, matching.TO_WRONG))}),
+        ("X6", {"attention": attention(STRONG, 0.1, 2.0)}),
+        (
+            "X7",
+            {
+                "role": [float(name == "0-0") for name in SINGLES],
+                "alone": planted(["none", *SINGLES], ("0-0", "1-1")),
+            },
+        ),
         ("X8", {"blocked": {"matching heads": 2.0, "other heads": 0.2}}),
+        ("X9", {"values": planted(READ, (matching.TO_OWN, matching.OTHER_PAIR))}),
+        ("X10", {"values": planted(READ, (matching.TO_OWN,))}),
+        ("X11", {"same": beside(0.95)}),
+        ("X12", {"attention": attention((matching.BOTH, matching.TO_SINK))}),
     ],
 )
 def test_claims_are_refused_one_by_one(claim: str, changed: dict):

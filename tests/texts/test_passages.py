@@ -3,13 +3,14 @@
 from pathlib import Path
 from random import Random
 
-import datasets
 import pytest
 from architectures import byte_level_tokenizer
+from treebanks import write
 
 from analysis.encoders.layout import layouts
 from analysis.encoders.models import load_tokenizer
-from analysis.texts.passages import Units, chunks, documents, load_passages, passage
+from analysis.texts.bundled import bundled_documents
+from analysis.texts.passages import Paragraphs, chunks, documents, load_passages, passage
 
 TOKENIZER = load_tokenizer("tiny")
 WORDS = "unhesitatingly the antidisestablishmentarian cat said nothing about photosynthesis".split()
@@ -26,7 +27,7 @@ def text(words: int, seed: int = 0) -> str:
 
 def test_chunks_fill_the_budget_with_consecutive_paragraphs():
     units = [text(length, seed) for seed, length in enumerate((5, 9, 4, 30, 2, 6, 3))]
-    result = chunks(Units("doc", units), TOKENIZER, 40)
+    result = chunks(Paragraphs("doc", units), TOKENIZER, 40)
     assert [unit for chunk in result for unit in chunk.texts] == units[: sum(len(c.texts) for c in result)]
     for chunk in result[:-1]:
         sizes = [len(TOKENIZER.tokenize(unit)) for unit in chunk.texts]
@@ -41,7 +42,7 @@ def test_passages_keep_their_pieces_when_they_are_tokenised_again(kind: str, bud
     tokenizer = TOKENIZER if kind == "wordpiece" else byte_level_tokenizer()
     special = tokenizer.num_special_tokens_to_add(pair=True)
     for seed in range(20):
-        chunk = Units(f"{seed}", [text(20, seed), text(20, seed + 100), text(3, seed + 200)])
+        chunk = Paragraphs(f"{seed}", [text(20, seed), text(20, seed + 100), text(3, seed + 200)])
         example = passage(chunk, tokenizer, budget, Random(seed))
         if example is None:
             continue
@@ -56,7 +57,7 @@ def test_passages_keep_their_pieces_when_they_are_tokenised_again(kind: str, bud
 
 
 def test_cuts_take_from_both_ends_of_the_longer_text():
-    chunk = Units("long", ["cat " * 10, " ".join(f"a{number}" for number in range(100))])
+    chunk = Paragraphs("long", ["cat " * 10, " ".join(f"a{number}" for number in range(100))])
     ends = [passage(chunk, TOKENIZER, 60, Random(seed)).text_b.split() for seed in range(10)]
     assert all(words[0] != "a0" and words[-1] != "a99" for words in ends)
     assert len({words[0] for words in ends}) > 3
@@ -64,7 +65,7 @@ def test_cuts_take_from_both_ends_of_the_longer_text():
 
 
 def test_the_division_is_random_and_no_text_is_empty():
-    chunk = Units("many", [f"Sentence {number}." for number in range(6)])
+    chunk = Paragraphs("many", [f"Sentence {number}." for number in range(6)])
     first_texts = {passage(chunk, TOKENIZER, 100, Random(seed)).text_a for seed in range(40)}
     assert first_texts == {" ".join(chunk.texts[:end]) for end in range(1, 6)}
 
@@ -75,34 +76,19 @@ def test_wikitext(tmp_path: Path):
     first = ["A well-known cat, 1,200 years old.", "It weighed 3.5 kg (a lot). She did n't care."]
     second = ['He said "yes". It\'s so.', "One more; really!"]
     assert list(documents(path, None, 0)) == [("wiki.test-1", first), ("wiki.test-2", second)]
-    sentences = [document.texts for document in documents(path, None, 0, "sentence")]
-    assert sentences[1] == ['He said "yes".', "It's so.", "One more; really!"]
 
 
 def test_bundled():
     passages, again, others = (load_passages("bundled", 8, seed, TOKENIZER, 64) for seed in (0, 0, 1))
     assert len(passages) == len({example.id for example in passages}) == 8
     assert passages == again != others
-    whole = load_passages("bundled", None, 0, TOKENIZER, unit="sentence")
-    assert load_passages("bundled", 10**6, 0, TOKENIZER, unit="sentence") == whole
+    whole = load_passages("bundled", None, 0, TOKENIZER)
+    assert load_passages("bundled", 10**6, 0, TOKENIZER) == whole
 
 
-def test_hub(monkeypatch):
-    """One passage an article, streamed; headings and lists are left out."""
-    articles = [
-        {"id": f"{number}", "text": f"It was {number}.\n\nHistory\n\nIt went on.\n\nA list item\n\nThe end."}
-        for number in range(9)
-    ]
-
-    def load_dataset(name: str, dump: str, split: str, streaming: bool):
-        assert (name, dump, streaming) == ("wikimedia/wikipedia", "20231101.en", True)
-        return datasets.IterableDataset.from_generator(lambda: iter(articles))
-
-    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    passages = load_passages("hub", 4, 0, TOKENIZER)
-    numbers = [example.id.split("-")[1] for example in passages]
-    assert len(passages) == len(set(numbers)) == 4
-    assert " ".join(passages[0].texts) == f"It was {numbers[0]}. It went on. The end."
+def test_bundled_paragraphs_are_those_of_the_trees(tmp_path: Path):
+    path = write(tmp_path, bundled_documents(5, "dev", 0))
+    assert list(documents("bundled", 5, 0)) == list(documents(path, None, 0))
 
 
 def test_real_wikitext(data_dir: Path):

@@ -10,7 +10,7 @@ from studies import error_of
 from analysis.errors import InputError
 from analysis.texts.examples import Example, sample
 from analysis.texts.glue import load_examples
-from analysis.texts.tasks import TASKS, Task, match_class, original, task_names, toy
+from analysis.texts.tasks import TASKS, Task, match_class, original, task_name, toy
 
 # Files as GLUE ships them, and their examples: quotes, names of classes, no header (CoLA), numbers, many columns.
 FILES = {
@@ -140,10 +140,10 @@ def test_a_pair_task_of_ones_own_has_a_match_label(tmp_path: Path, monkeypatch):
     monkeypatch.setitem(TASKS, "snli", snli)
     rows = [f"{label}\t( A dog )\tA dog runs .\tAn animal moves .\n" for label in labels]
     write(tmp_path, "snli", "gold_label\tsentence1_binary_parse\tsentence1\tsentence2\n" + "".join(rows))
-    name, label = match_class({"task": "snli", "match": "neutral"})
+    name, label = match_class("snli/neutral")
     assert [example.label == label for example in load_examples("snli", tmp_path)] == [False, True, False]
     assert (name, match_class("snli")) == ("snli", ("snli", 0))
-    assert task_names(["qqp", {"task": "snli"}]) == ["qqp", "snli"]
+    assert [task_name(entry) for entry in ("qqp", "snli/neutral")] == ["qqp", "snli"]
     assert [match_class(name)[1] for name in ("mrpc", "qqp", "qnli", "rte", "mnli")] == [1, 1, 0, 0, 0]
 
 

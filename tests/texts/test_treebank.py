@@ -11,7 +11,6 @@ from treebanks import conllu, write
 
 from analysis.errors import InputError
 from analysis.texts.chains import read_chains
-from analysis.texts.corpora import open_corpus
 from analysis.texts.examples import Example
 from analysis.texts.passages import documents
 from analysis.texts.syntax import parse
@@ -50,7 +49,6 @@ READERS = (
     lambda path: read_chains([path]),
     lambda path: parse([Example("a", "don't they")], path),
     lambda path: [*documents(path, None, 0)],
-    lambda path: [*open_corpus(path).examples()],
 )
 
 

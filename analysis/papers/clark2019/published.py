@@ -6,7 +6,7 @@ import pandas as pd
 
 from analysis.texts.dependencies import STANFORD
 
-LABELS = {  # columns of the surface table in words
+COLUMN_NAMES = {  # columns of the surface table in words
     "previous": "previous token",
     "next": "next token",
     "most": "most attended token",
@@ -19,9 +19,8 @@ LABELS = {  # columns of the surface table in words
     "self": "itself",
 }
 # Systems of Table 2; by its values, its nearest mention is the nearest on either side.
-SYSTEMS = {"nearest, either side": "Nearest", "head match": "Head match", "rule-based": "Rule-based"}
+PRINTED_SYSTEMS = {"nearest, either side": "Nearest", "head match": "Head match", "rule-based": "Rule-based"}
 PUBLISHED_HEAD = "BERT head 4-3"
-BOTH_HALVES = "both halves in turn"  # value of `scored_on` for cross-fitted heads
 UNTRAINED = "random layers"  # the end of the names of untrained encoders, and their name in Table 3
 
 
@@ -46,17 +45,15 @@ def beside_dependencies(relations: pd.DataFrame, best_heads: pd.DataFrame) -> pd
 
 
 def beside_coreference(systems: pd.DataFrame) -> pd.DataFrame:
-    """Accuracies in percent of `held_out_systems`, and of the system of Table 2; its head stands beside every head."""
-    bert_base = table("coreference").set_index("system")
-    names = systems["system"].map(SYSTEMS).mask(systems["layer"].notna(), PUBLISHED_HEAD)
-    beside = bert_base.reindex(names).reset_index(drop=True).add_prefix("BERT-base ")
-    return pd.concat([systems["system"], 100 * systems[[*bert_base]], beside], axis=1)
+    """Accuracies of Table 2 for each row of `clark_coreference`; the head of the paper stands beside every head."""
+    names = systems["system"].map(PRINTED_SYSTEMS).mask(systems["layer"].notna(), PUBLISHED_HEAD)
+    return table("coreference").set_index("system").reindex(names).set_index(systems.index) / 100
 
 
 def beside_probes(means: pd.DataFrame) -> pd.Series:
     """The value of Table 3, in percent, for each row of `probe_means`; NaN for a probe that the paper lacks."""
     names = pd.DataFrame({
-        "probe": means["probe"].str.partition(",")[0].str.replace("words", "GloVe"),
+        "probe": means["probe"].str.replace("words", "GloVe"),
         "encoder": means["encoder"].mask(means["encoder"] != "none", "BERT-base"),
     })  # fmt: skip
     names["encoder"] = names["encoder"].mask(means["encoder"].str.endswith(UNTRAINED), UNTRAINED)

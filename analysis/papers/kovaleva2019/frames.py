@@ -21,8 +21,7 @@ from analysis.encoders.layout import batches
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.files import expand, read_text
-from analysis.papers.kovaleva2019.placements import Placements, Scores, largest, placements
-from analysis.papers.kovaleva2019.reading import attention_of
+from analysis.papers.kovaleva2019.reading import LinkScores, Placements, attention_of, largest, placements
 from analysis.scores.words import Words, split_words
 from analysis.statistics.layers import blocks_of
 from analysis.statistics.significance import adjust
@@ -38,10 +37,9 @@ FILES = ["frRelation.xml", r"frame/.*\.xml", r"fulltext/.*\.xml", r"lu/.*\.xml"]
 LONGEST = 12  # words in a sentence of FrameNet (Kovaleva 2019, 4.2)
 ELEMENT = 3  # most words of a frame element
 WINDOW = 2  # words on either side of the target; no element may occur there
-MODES = ("faithful", "all_pairs")  # pairs as in the authors' code, or every token with every other
 DIRECTIONS = ("element_to_target", "target_to_element")  # from the attending tokens to the attended ones
 BATCH = 500  # permutations at a time
-ByMode = dict[tuple[str, str], list[Scores]]  # the scores of the sentences by mode and direction
+ByDirection = dict[str, list[LinkScores]]  # of the sentences
 
 
 class Link(NamedTuple):
@@ -165,44 +163,38 @@ def covered(words: Sequence[tuple[int, int]], span: Sequence[int]) -> tuple[int,
     return tuple(place for place, (start, end) in enumerate(words) if start < span[1] and end > span[0])
 
 
-def link_placements(link: Link, pieces: Words, mode: str) -> Placements:
-    """The token pairs (element, target) of a link, and their other possible placements in the sentence."""
+def link_placements(link: Link, pieces: Words) -> Placements:
+    """The pairs of every piece of an element and every piece of the target, and their other possible placements."""
     elements, target = (
         np.flatnonzero(np.isin(pieces.word, np.array(words) + 1)).tolist()
         for words in (link.elements, link.target)
     )
-    if mode == "all_pairs":
-        pairs = [*product(elements, target)]
-    else:  # the first occurrence of each piece anywhere in the sentence, paired one by one
-        ids = pieces.input_ids.tolist()
-        first = [ids.index(piece) for piece in ids]
-        pairs = [(first[element], first[other]) for element, other in zip(elements, target, strict=False)]
-    return placements(pairs, 1, len(pieces) - 1)
+    return placements([*product(elements, target)], 1, len(pieces) - 1)
 
 
-def link_scores(encoder: Encoder, links: Sequence[Link]) -> ByMode:
-    """The scores of all placements of every link, by mode and direction; sentences with too many pieces are left out.
+def link_scores(encoder: Encoder, links: Sequence[Link]) -> ByDirection:
+    """The scores of all placements of every link, by direction; sentences with too many pieces are left out.
 
     The score is the largest attention among the pairs. Source: Kovaleva 2019, 4.2; the authors' code scores
-    element_to_target, the text speaks of attention to the element.
+    element_to_target, the text speaks of attention to the element. Departure: the authors' code pairs the pieces one by
+    one, at their first occurrence in the sentence.
     """
     sentences = split_words(encoder.tokenizer, [link.words for link in links]).kept
-    scores: ByMode = {key: [] for key in product(MODES, DIRECTIONS)}
+    scores: ByDirection = {direction: [] for direction in DIRECTIONS}
     order: list[int] = []
     with tqdm(total=len(sentences), desc="links", unit="sentence") as bar:
         for indices in batches(sentences):
             layers = attention_of(encoder, [sentences[index] for index in indices])
             for index, maps in zip(indices, torch.stack(layers, dim=1).cpu().numpy(), strict=True):
-                for mode, direction in scores:
-                    places = link_placements(links[sentences[index].number], sentences[index], mode)
-                    attention = maps if direction == DIRECTIONS[0] else maps.swapaxes(-2, -1)
-                    scores[mode, direction].append(largest(attention, places))
+                places = link_placements(links[sentences[index].number], sentences[index])
+                for direction, attention in zip(DIRECTIONS, (maps, maps.swapaxes(-2, -1)), strict=True):
+                    scores[direction].append(largest(attention, places))
             order += indices
             bar.update(len(indices))
-    return {key: [by_batch[place] for place in np.argsort(order)] for key, by_batch in scores.items()}
+    return {name: [by_batch[place] for place in np.argsort(order)] for name, by_batch in scores.items()}
 
 
-def link_and_control(sentences: Sequence[Scores]) -> xr.Dataset:
+def link_and_control(sentences: Sequence[LinkScores]) -> xr.Dataset:
     """Attention of every head to the link (mean) and to its other placements (control) in each sentence."""
     axes = ("sentence", "layer", "head")
     means = np.stack([sentence.link for sentence in sentences])
@@ -210,27 +202,26 @@ def link_and_control(sentences: Sequence[Scores]) -> xr.Dataset:
     return xr.Dataset({"mean": (axes, means), "control": (axes, controls)})
 
 
-def link_table(scores: ByMode, permutations: int = 9999, seed: int = 0) -> pd.DataFrame:
+def link_table(scores: ByDirection, permutations: int = 9999, seed: int = 0) -> pd.DataFrame:
     """The table `kovaleva_links` (docs/tables.yaml): the mean score of every head over n sentences.
 
     control: the mean over the other placements of a link's pairs in its sentence. p: that of `placement_test`; p_by
-    corrects it over the heads of a mode and direction.
+    corrects it over the heads of a direction.
     """
     parts = []
-    for (mode, direction), sentences in scores.items():
+    for direction, sentences in scores.items():
         means = link_and_control(sentences).mean("sentence")
         means["p"] = ("layer", "head"), placement_test(sentences, permutations, seed)
-        table = means.to_dataframe().reset_index().assign(n=len(sentences), mode=mode, direction=direction)
+        table = means.to_dataframe().reset_index().assign(n=len(sentences), direction=direction)
         parts.append(table.assign(p_by=adjust(table["p"], "fdr_by")))
-    columns = "state mode direction layer head mean n control p p_by".split()
-    return pd.concat(parts, ignore_index=True).assign(state="pretrained")[columns]
+    return pd.concat(parts, ignore_index=True)["direction layer head mean n control p p_by".split()]
 
 
-def link_blocks(scores: ByMode) -> pd.DataFrame:
+def link_blocks(scores: ByDirection) -> pd.DataFrame:
     """The table `kovaleva_link_blocks`: mean score and control of every head in ten blocks of sentences."""
     parts = []
-    for direction in DIRECTIONS:
-        by_sentence = link_and_control(scores["all_pairs", direction])
+    for direction, sentences in scores.items():
+        by_sentence = link_and_control(sentences)
         blocks = blocks_of(by_sentence.sizes["sentence"])
         by_block = by_sentence.assign_coords(block=("sentence", blocks)).groupby("block").mean()
         parts.append(by_block.to_dataframe().reset_index().assign(direction=direction))
@@ -238,7 +229,7 @@ def link_blocks(scores: ByMode) -> pd.DataFrame:
 
 
 def placement_test(
-    sentences: Sequence[Scores], permutations: int = 9999, seed: int = 0
+    sentences: Sequence[LinkScores], permutations: int = 9999, seed: int = 0
 ) -> Float[np.ndarray, "layer head"]:
     """One-sided p of each head's mean score; under the null, every sentence's link may be any of its placements."""
     rng = np.random.default_rng(seed)

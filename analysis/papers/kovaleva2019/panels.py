@@ -36,28 +36,26 @@ def head_panels(table: pd.DataFrame, value: str, by: Sequence[str]) -> Grids:
     return {", ".join(map(str, names)): head_grid(rows, value) for names, rows in groups}
 
 
-def link_panels(links: pd.DataFrame, bert_heads: pd.DataFrame, alpha: float) -> tuple[Grids, Grids]:
+def link_panels(links: pd.DataFrame, bert_heads: pd.DataFrame | None, alpha: float) -> tuple[Grids, Grids]:
     """Attention to frame links by title, and the heads whose attention exceeds their control's (`p_by` below `alpha`).
 
-    `links` is the table `kovaleva_links`. BERT-base's published values come first, the control of the first mode last.
+    `links` is the table `kovaleva_links`; beside each direction stands its control. BERT-base's published values, if
+    any, come first.
     """
-    modes = {"faithful": "authors' pairs", "all_pairs": "all pairs"}
-    title = links["direction"].str.replace("_", " ") + ",\n" + links["mode"].map(modes)
-    links = links.assign(title=title, exceeds=links["p_by"] < alpha)
-    control = links[links["title"] == title.iloc[0]]
-    grids = {"BERT-base (published)": head_grid(bert_heads, "link")}
-    grids |= head_panels(links, "mean", ["title"])
-    grids[f"control of {title.iloc[0]}"] = head_grid(control, "control")
+    links = links.assign(title=links["direction"].str.replace("_", " "), exceeds=links["p_by"] < alpha)
+    grids = {} if bert_heads is None else {"BERT-base (published)": head_grid(bert_heads, "link")}
+    for title, rows in links.groupby("title", sort=False):
+        grids |= {title: head_grid(rows, "mean"), f"{title},\ncontrol": head_grid(rows, "control")}
     dots = {name: np.zeros_like(grid, bool) for name, grid in grids.items()}
-    dots |= {name: grid > 0 for name, grid in head_panels(links, "exceeds", ["title"]).items()}
-    return grids, dots
+    return grids, dots | {name: grid > 0 for name, grid in head_panels(links, "exceeds", ["title"]).items()}
 
 
 @as_written
-def pattern_bars(shares: Mapping[str, pd.DataFrame]) -> Figure:
+def pattern_bars(shares: Mapping[str, pd.DataFrame], precision: Mapping[str, float]) -> Figure:
     """The share of maps with each pattern as stacked bars, by task and state; a panel for each encoder.
 
-    Columns `low` and `high`, if there, give a black bar: the interval of the heterogeneous share, read downwards.
+    `precision` is that of the first encoder's labels, by pattern. Columns `low` and `high`, if there, give a black bar:
+    the interval of the heterogeneous share, read downwards.
     """
     widths = [max(3, rows["task"].nunique()) for rows in shares.values()]
     figure, grid = rows_of_axes(len(shares), 2, 3.3, sharey=True, width_ratios=widths)
@@ -71,7 +69,8 @@ def pattern_bars(shares: Mapping[str, pd.DataFrame]) -> Figure:
         if "low" in rows:
             ends = rows[rows["pattern"] == HETEROGENEOUS]
             axes.vlines(range(len(ends)), 1 - ends["high"], 1 - ends["low"], color="black", linewidth=1.2)
-    handles, labels = grid[0].get_legend_handles_labels()
+    handles, names = grid[0].get_legend_handles_labels()
+    labels = [f"{name}\n({precision[name]:.0%} right by eye)" for name in names]
     figure.legend(handles, labels, ncols=5, loc="outside upper center", columnspacing=1.0)
     return figure
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 import xarray as xr
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor
 from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
@@ -19,12 +20,9 @@ from analysis.cache import cached
 from analysis.encoders.layout import Layout, Pieces, batches, layouts, piece_ranges, token_pairs
 from analysis.encoders.models import Encoder
 from analysis.encoders.tap import read_layers
-from analysis.papers.kovaleva2019.labellers import Labeller, Maps, real_tokens, stacked
+from analysis.papers.kovaleva2019.labellers import RULES_DIGEST, Maps, label_maps, padded, real_tokens
 from analysis.papers.kovaleva2019.names import ARGUMENTS, CLS, FEATURES, NEGATION, PARTS_OF_SPEECH, SEP
-from analysis.papers.kovaleva2019.placements import Placements, largest, placements
-from analysis.scores.words import Words
-from analysis.texts.examples import Example, Relation, Tag, clusters
-from analysis.texts.syntax import Relations
+from analysis.texts.examples import Example, Relation, Relations, Tag, clusters
 
 # The paper's list of negations as words; a contraction is two words, and the second is n't.
 NEGATIVE_WORDS = frozenset("neither nor not never none nothing nowhere n't n’t".split())
@@ -37,12 +35,51 @@ AXES = {  # of the measures, after the sequence
     "link": ("link_name", "link_mode", *HEADS),
     "pattern": HEADS,
     "cosine": HEADS,
-    "cosine_padded": HEADS,
 }
-NO_PATTERN = -1  # of sequences beyond the first `labelled`
-FORMAT = 2  # of the saved file
-PADDED = 200  # tokens of every map in the authors' code
-BATCH = 8  # padded maps at a time
+FORMAT = 3  # of the saved file
+
+
+class Placements(NamedTuple):
+    """The token pairs (row, column) of a link, shifted to every position where they fit into the text.
+
+    `original` is the number of the placement at which the link stands.
+    """
+
+    rows: Int[np.ndarray, "placement pair"]
+    columns: Int[np.ndarray, "placement pair"]
+    original: int
+
+
+def placements(pairs: Sequence[tuple[int, int]], first: int, last: int) -> Placements:
+    """All placements of these pairs among the tokens from `first` up to, but not including, `last`."""
+    places = np.array(pairs)
+    shifts = np.arange(first - places.min(), last - places.max())
+    rows, columns = places.T[:, None] + shifts[:, None]
+    return Placements(rows, columns, int(np.flatnonzero(shifts == 0)[0]))
+
+
+class LinkScores(NamedTuple):
+    """Attention to all placements of a link; `original` is the number of the link's own placement."""
+
+    values: Float[np.ndarray, "placement *head"]
+    original: int
+
+    @property
+    def link(self) -> Float[np.ndarray, "*head"]:
+        """Attention to the link itself."""
+        return self.values[self.original]
+
+    @property
+    def elsewhere(self) -> Float[np.ndarray, "*head"]:
+        """The control: the mean over the other placements, or attention to the link if there is no other."""
+        others = np.delete(self.values, self.original, axis=0)
+        return others.mean(axis=0) if len(others) else self.link
+
+
+def largest(attention: Num[np.ndarray, "*head token token"], places: Placements) -> LinkScores:
+    """The largest attention of any of the pairs, for every placement (Kovaleva 2019, 4.2)."""
+    values = attention[..., places.rows, places.columns].max(axis=-1)
+    return LinkScores(np.moveaxis(values, -1, 0).astype(np.float64), places.original)
 
 
 @dataclass(frozen=True)
@@ -133,9 +170,6 @@ def read_runs(
     load: Callable[[str, int | None], Encoder],
     targets: Mapping[str, Sequence[Targets]],
     runs: Sequence[int],
-    labeller: Labeller,
-    labelled: int,
-    padded: int,
     folder: Path,
 ) -> dict[tuple[str, int | None], xr.Dataset]:
     """What `read_state` measures for each task before fine-tuning (run None) and after each run, cached in `folder`.
@@ -149,42 +183,28 @@ def read_runs(
             encoder, before = (pretrained, None) if run is None else (load(task, run), pretrained)
             weights = [encoder.digest, before.digest if before else ""]
             arithmetic = [encoder.precision, encoder.device.type, FORMAT]
-            key = [weights, targets_digest(sequences), labeller.key, labelled, padded, arithmetic]
-            measure = partial(read_state, encoder, sequences, labeller, labelled, before, padded)
+            key = [weights, targets_digest(sequences), RULES_DIGEST, arithmetic]
+            measure = partial(read_state, encoder, sequences, before)
             name = f"{task}-pretrained" if run is None else f"{task}-{run}"
             readings[task, run] = cached(folder, name, key, measure)
     return readings
 
 
-def read_state(
-    encoder: Encoder,
-    targets: Sequence[Targets],
-    labeller: Labeller,
-    labelled: int,
-    before: Encoder | None = None,
-    padded: int = 0,
-) -> xr.Dataset:
+def read_state(encoder: Encoder, targets: Sequence[Targets], before: Encoder | None = None) -> xr.Dataset:
     """Measures every sequence in one forward pass; maps are not stored. The axes of each measure stand in AXES.
 
     received: mean attention of all tokens to the most attended token of the feature, NaN if the sequence does not have
     it. cls_row: the largest attention of [CLS] in the last layer. link: attention between subjects and verbs, and at
-    the same distance. pattern: the number in PATTERNS, for the first `labelled` sequences. cosine: similarity to the
-    maps of the encoder `before`; cosine_padded: the same with padding, for the first `padded` sequences. Source:
-    Kovaleva 2019, 4.1 and 4.3 to 4.5.
+    the same distance. pattern: the number in PATTERNS. cosine: similarity to the maps of the encoder `before`, NaN
+    without one. Source: Kovaleva 2019, 4.1 and 4.3 to 4.5.
     """
     parts, order = [], []
     with tqdm(total=len(targets), desc=f"patterns of {encoder.name}", unit="sequence", leave=None) as bar:
         for indices in batches([target.layout for target in targets]):
-            batch = [targets[index] for index in indices]
-            has_pattern = np.array(indices) < labelled
-            parts.append(measure_batch(encoder, batch, labeller, has_pattern, before))
+            parts.append(measure_batch(encoder, [targets[index] for index in indices], before))
             order += indices
             bar.update(len(indices))
     arrays = {name: np.concatenate([part[name] for part in parts])[np.argsort(order)] for name in parts[0]}
-    arrays["cosine_padded"] = np.full_like(arrays["cosine"], np.nan)
-    if before is not None and padded:
-        beginning = [target.layout for target in targets[:padded]]
-        arrays["cosine_padded"][:padded] = padded_cosine(before, encoder, beginning)
     coordinates = {
         "sequence": [target.layout.id for target in targets],
         "cluster": ("sequence", [target.cluster for target in targets]),
@@ -199,16 +219,12 @@ def read_state(
 
 
 def measure_batch(
-    encoder: Encoder,
-    batch: Sequence[Targets],
-    labeller: Labeller,
-    has_pattern: Bool[np.ndarray, " sequence"],
-    before: Encoder | None,
+    encoder: Encoder, batch: Sequence[Targets], before: Encoder | None
 ) -> dict[str, np.ndarray]:
-    """The measures of `read_state` for one batch; patterns only for the sequences that `has_pattern` marks."""
+    """The measures of `read_state` for one batch."""
     sequences = [target.layout for target in batch]
     maps = attention_of(encoder, sequences)
-    layers = [measure_layer(attention, batch, labeller, has_pattern) for attention in maps]
+    layers = [measure_layer(attention, batch) for attention in maps]
     measures = {name: np.stack([layer[name] for layer in layers], axis=-2) for name in layers[0]}
     measures["cls_row"] = measures["cls_row"][..., -1, :]
     measures["cosine"] = np.full(measures["pattern"].shape, np.nan, np.float32)
@@ -219,27 +235,19 @@ def measure_batch(
     return measures
 
 
-def measure_layer(
-    attention: Maps, batch: Sequence[Targets], labeller: Labeller, has_pattern: Bool[np.ndarray, " sequence"]
-) -> dict[str, np.ndarray]:
+def measure_layer(attention: Maps, batch: Sequence[Targets]) -> dict[str, np.ndarray]:
     """What `measure_batch` reads from the maps of one layer; the first axis is the sequence, the last the head."""
     sequences = [target.layout for target in batch]
-    features = stacked([target.features for target in batch], attention)
+    features = padded([target.features for target in batch], attention)
     real = real_tokens(attention, sequences)
     received = (attention * real[:, None, :, None]).sum(2) / real.sum(1)[:, None, None]
     by_sequence = zip(attention.cpu().numpy(), batch, strict=True)
     links = [verb_links(maps, target.verbs) for maps, target in by_sequence]
-    pattern = np.full(attention.shape[:2], NO_PATTERN, np.int8)
-    places = np.flatnonzero(has_pattern).tolist()
-    if places:
-        longest = max(len(sequences[place]) for place in places)
-        first_maps = attention[places][..., :longest, :longest]
-        pattern[places] = labeller.find(first_maps, [sequences[place] for place in places])
     return {
         "received": largest_to(received, features).cpu().numpy(),
         "cls_row": largest_to(attention[:, :, 0], features).cpu().numpy(),
         "link": np.stack(links).astype(np.float32),
-        "pattern": pattern,
+        "pattern": label_maps(attention, sequences).astype(np.int8),
     }
 
 
@@ -274,28 +282,7 @@ def attention_of(encoder: Encoder, batch: Sequence[Pieces]) -> list[Maps]:
     return layers
 
 
-def cosine(
-    first: Maps, second: Maps, rows: Bool[Tensor, "batch token"] | None = None
-) -> Float[Tensor, "batch head"]:
-    """The cosine similarity of two maps, flattened; with `rows`, of these rows only."""
-    if rows is not None:
-        first, second = (maps * rows[:, None, :, None] for maps in (first, second))
+def cosine(first: Maps, second: Maps, rows: Bool[Tensor, "batch token"]) -> Float[Tensor, "batch head"]:
+    """The cosine similarity of two maps, flattened, of these rows only."""
+    first, second = (maps * rows[:, None, :, None] for maps in (first, second))
     return torch.nn.functional.cosine_similarity(first.flatten(2), second.flatten(2), dim=-1)
-
-
-def padded_cosine(
-    before: Encoder, after: Encoder, sequences: Sequence[Layout]
-) -> Float[np.ndarray, "sequence layer head"]:
-    """The cosine of maps padded to PADDED tokens, with the rows of padding, as in the authors' code.
-
-    These rows attend to the real tokens; they are most of the map of a short sequence.
-    """
-    length = min(PADDED, before.positions, before.tokenizer.model_max_length)
-    length = max(length, *(len(layout) for layout in sequences))
-    filler = Words(0, np.full(length, before.tokenizer.pad_token_id), np.zeros(length, int))
-    cosines = []
-    for start in tqdm(range(0, len(sequences), BATCH), "padded maps", unit="batch", leave=None):
-        batch = [*sequences[start : start + BATCH], filler]  # the filler makes all maps this long
-        layers = zip(attention_of(before, batch), attention_of(after, batch), strict=True)
-        cosines.append(torch.stack([cosine(*maps)[:-1] for maps in layers], dim=1).cpu().numpy())
-    return np.concatenate(cosines)

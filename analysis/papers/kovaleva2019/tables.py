@@ -8,13 +8,11 @@ import xarray as xr
 from jaxtyping import Float
 
 from analysis.papers.kovaleva2019.names import CLS, LINGUISTIC, PATTERNS, SEP, SPECIAL_HEADS, STATES
-from analysis.papers.kovaleva2019.reading import NO_PATTERN
 from analysis.statistics.layers import BLOCKS
 from analysis.statistics.resampling import bca_interval
 
 # What `reading.read_runs` gives: the measures of each task and run, None for the pre-trained encoder.
 Readings = Mapping[tuple[str, int | None], xr.Dataset]
-PADDINGS = {"cosine": "cropped", "cosine_padded": "kept"}
 
 
 def by_state(
@@ -29,11 +27,9 @@ def by_state(
 
 
 def pattern_indicators(state: xr.Dataset) -> xr.DataArray:
-    """1 if a map has a pattern, else 0, for the sequences with patterns."""
-    labels = state["pattern"]
-    labels = labels.isel(sequence=(labels != NO_PATTERN).all(("layer", "head")).values)
+    """1 if a map has a pattern, else 0."""
     numbers = xr.DataArray(range(len(PATTERNS)), {"pattern_name": [*PATTERNS]}, "pattern_name")
-    return (labels == numbers).astype(float)
+    return (state["pattern"] == numbers).astype(float)
 
 
 def pattern_table(
@@ -114,22 +110,19 @@ def cosine_table(
 ) -> pd.DataFrame:
     """The table `kovaleva_cosine`: similarity of each head's maps before and after fine-tuning.
 
-    padding: maps cropped to the sequence, or (kept) padded to one length as in the authors' code, for fewer sequences.
-    low, high: BCa interval over sequences. Source: Kovaleva 2019, figure 5.
+    low, high: BCa interval over sequences. Source: Kovaleva 2019, figure 5. Departure: the authors' code pads every map
+    to 200 tokens and compares the rows of padding too.
     """
     parts = []
     for (task, run), state in readings.items():
-        for name, padding in PADDINGS.items():
-            cosines = state[name].dropna("sequence")  # none before fine-tuning
-            if cosines.sizes["sequence"]:
-                cosines = cosines.stack(place=("layer", "head"))
-                values = cosines.transpose("sequence", "place").values
-                clusters = cosines["cluster"].values
-                low, high = mean_intervals(values.astype(float), clusters, alpha, resamples, seed)
-                table = cosines.indexes["place"].to_frame(index=False)
-                table = table.assign(mean=values.mean(axis=0), low=low, high=high)
-                parts.append(table.assign(task=task, seed=run, padding=padding))
-    return pd.concat(parts, ignore_index=True)["task seed padding layer head mean low high".split()]
+        if run is not None:
+            cosines = state["cosine"].stack(place=("layer", "head")).transpose("sequence", "place")
+            values = cosines.values.astype(float)
+            low, high = mean_intervals(values, cosines["cluster"].values, alpha, resamples, seed)
+            table = cosines.indexes["place"].to_frame(index=False)
+            table = table.assign(mean=cosines.values.mean(axis=0), low=low, high=high)
+            parts.append(table.assign(task=task, seed=run))
+    return pd.concat(parts, ignore_index=True)["task seed layer head mean low high".split()]
 
 
 def block_means(values: xr.DataArray) -> xr.DataArray:

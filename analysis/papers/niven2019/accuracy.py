@@ -9,8 +9,7 @@ import xarray as xr
 from jaxtyping import Float, Int
 from scipy import stats
 
-from analysis.papers.niven2019.arguments import DOUBLED, KEYS, ORIGINAL, Argument
-from analysis.papers.niven2019.cues import follows_cue
+from analysis.papers.niven2019.arguments import DOUBLED, KEYS, ORIGINAL, Argument, follows_cue
 from analysis.papers.niven2019.negation import ADVERSARIAL
 from analysis.statistics.intervals import crossed_interval
 from analysis.statistics.significance import adjust

@@ -1,13 +1,22 @@
-"""Arguments with two warrants, from the files of ARCT or from the bundled grammar."""
+"""Arguments with two warrants, and cues: words of the warrants that predict the right one without claim or reason."""
 
 import hashlib
+import re
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Int
 
 from analysis.errors import InputError
 from analysis.files import expand
+from analysis.statistics.intervals import percentile_interval
+from analysis.statistics.resampling import resampled
 from analysis.texts.bundled import bundled_arguments
 from analysis.texts.examples import Example, sample
 from analysis.texts.glue import read_table, require_columns
@@ -30,6 +39,7 @@ SETUPS: Mapping[str, tuple[str, ...]] = {
 BAG, BILSTM, ENCODER = "bag of vectors", "BiLSTM", "encoder"  # models
 ORIGINAL, DOUBLED = "original", "adversarial"  # training sets, and the halves of the adversarial set
 KEYS = ["model", "setup", "trained_on"]
+NOT = "not"
 TASK = Task("arct", metrics=("accuracy",), kind=CHOICE)
 
 
@@ -112,3 +122,87 @@ def as_examples(arguments: Sequence[Argument], setup: str) -> list[Example]:
 def all_splits(splits: Mapping[str, Sequence[Argument]]) -> dict[str, Sequence[Argument]]:
     """The splits, and all of them together as one more."""
     return {**splits, "all": [argument for arguments in splits.values() for argument in arguments]}
+
+
+def expanded(text: str) -> list[str]:
+    """Lower-case runs of letters, with contracted negations written out: cannot and can't are "can not"."""
+    text = text.lower().replace("’", "'")
+    text = re.sub(r"\b(can't|cannot)\b", "can not", text)
+    text = re.sub(r"\bwon't\b", "will not", text)
+    return re.findall(r"[a-z]+", re.sub(r"n't\b", " not", text))
+
+
+def grams(text: str) -> set[tuple[str, ...]]:
+    """The words of a text (see `expanded`), and its pairs of adjacent words."""
+    words = expanded(text)
+    return {(word,) for word in words} | set(pairwise(words))
+
+
+def cue_table(
+    splits: Mapping[str, Sequence[Argument]], minimum: int = 30, resamples: int = 999, seed: int = 0
+) -> pd.DataFrame:
+    """The table `niven_cues` (docs/tables.yaml): applicability, productivity and coverage of unigrams and bigrams.
+
+    Cues are "not" and all that apply to at least `minimum` points of all splits together. low and high are the
+    percentile interval of the productivity over resampled points. Source: Niven 2019, section 4.
+    """
+    splits = all_splits(splits)
+    cues = _frequent(splits["all"], minimum)
+    names = {"cue": [" ".join(cue) for cue in cues], "order": [len(cue) for cue in cues]}
+    tables = {
+        split: _productivity(sides(arguments, cues), resamples, seed).assign(**names)
+        for split, arguments in splits.items()
+    }
+    table = pd.concat(tables, names=["split"]).reset_index("split")
+    return table[["split", *names, "applicability", "productivity", "coverage", "low", "high"]]
+
+
+def _frequent(arguments: Sequence[Argument], minimum: int) -> list[tuple[str, ...]]:
+    """The cues that apply to at least `minimum` points, the most frequent first; always with "not"."""
+    counts: Counter[tuple] = Counter()
+    for argument in arguments:
+        first, second = map(grams, argument.warrants)
+        counts.update(first ^ second)
+    frequent = [cue for cue, count in counts.items() if count >= minimum and cue != (NOT,)]
+    return [(NOT,), *sorted(frequent, key=lambda cue: (len(cue), -counts[cue], cue))]
+
+
+def sides(arguments: Sequence[Argument], cues: Sequence[tuple[str, ...]]) -> Int[np.ndarray, "point cue"]:
+    """For each point and cue: 1 if only the right warrant has the cue, -1 if only the wrong one has it, else 0."""
+    places = {cue: place for place, cue in enumerate(cues)}
+    signs = np.zeros((len(arguments), len(cues)), int)
+    for row, argument in zip(signs, arguments, strict=True):
+        right, wrong = (grams(argument.warrants[choice]) for choice in (argument.label, 1 - argument.label))
+        for sign, words in ((1, right - wrong), (-1, wrong - right)):
+            row[[places[cue] for cue in words if cue in places]] = sign
+    return signs
+
+
+def _productivity(signs: Int[np.ndarray, "point cue"], resamples: int, seed: int) -> pd.DataFrame:
+    """Applicability, productivity with its interval, and coverage of every cue."""
+    right, applies = (signs > 0).astype(float), (signs != 0).astype(float)
+    weights = resampled(len(signs), resamples, seed)
+    with np.errstate(invalid="ignore"):
+        productivity = (weights @ right) / (weights @ applies)
+    low, high = percentile_interval(productivity)
+    counts = (weights[0] @ applies).astype(int)
+    columns = {"applicability": counts, "productivity": productivity[0], "coverage": counts / len(signs)}
+    return pd.DataFrame(columns | {"low": low, "high": high})
+
+
+def follows_cue(arguments: Sequence[Argument]) -> Int[np.ndarray, " point"]:
+    """1 if only the right warrant has "not" (see `expanded`), -1 if only the wrong one has it, else 0."""
+    return sides(arguments, [(NOT,)])[:, 0]
+
+
+def baseline_table(splits: Mapping[str, Sequence[Argument]], draws: int = 999, seed: int = 0) -> pd.DataFrame:
+    """The table `niven_baselines` (docs/tables.yaml): always the warrant with "not", where ties count half.
+
+    low and high are the percentile interval over resampled points.
+    """
+    rows = []
+    for split, arguments in splits.items():
+        right = (1 + follows_cue(arguments)) / 2
+        means = resampled(len(right), draws, seed) @ right / len(right)
+        rows.append((split, NOT, len(right), means[0], *percentile_interval(means)))
+    return pd.DataFrame(rows, columns=["split", "baseline", "n", "accuracy", "low", "high"])

@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 from analysis.figures.colours import BLACK, BLUE, GREEN, VERMILION
 from analysis.figures.theme import rows_of_axes
 from analysis.papers.niven2019.accuracy import ALL, CHANCE, CUE_HEADS
-from analysis.papers.niven2019.arguments import BAG, BILSTM, ENCODER, SETUPS
-from analysis.papers.niven2019.cues import NOT
+from analysis.papers.niven2019.arguments import BAG, BILSTM, ENCODER, NOT, SETUPS
 
 DASHED = {"color": BLACK, "linestyle": "--", "linewidth": 0.8}
 MEAN = {"color": BLACK, "marker": "_", "markersize": 12, "linestyle": ""}

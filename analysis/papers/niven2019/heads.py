@@ -13,8 +13,7 @@ from analysis.encoders.layout import Layout, WordPairs
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.papers.niven2019.accuracy import ALL, CUE_HEADS, SIGNS
-from analysis.papers.niven2019.arguments import Argument, as_examples
-from analysis.papers.niven2019.cues import NOT, follows_cue
+from analysis.papers.niven2019.arguments import NOT, Argument, as_examples, follows_cue
 from analysis.papers.niven2019.runs import Run
 from analysis.scores.contraction import Columns
 from analysis.scores.extraction import extract_states

@@ -11,8 +11,7 @@ import pandas as pd
 import yaml
 
 from analysis.errors import InputError
-from analysis.papers.niven2019.arguments import Argument
-from analysis.papers.niven2019.cues import expanded
+from analysis.papers.niven2019.arguments import Argument, expanded
 
 CORRECTIONS = Path(__file__).with_name("corrections.yaml")
 DEBATE, RULE, CORRECTION, GOLD, UNCHANGED = SOURCES = ("debate", "rule", "correction", "gold", "unchanged")

@@ -15,8 +15,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_se
 
 from analysis.encoders.models import Encoder, fit
 from analysis.encoders.vectors import word_vectors
-from analysis.papers.niven2019.arguments import BAG, BILSTM, DOUBLED, SETUPS, Argument
-from analysis.papers.niven2019.cues import expanded
+from analysis.papers.niven2019.arguments import BAG, BILSTM, DOUBLED, SETUPS, Argument, expanded
 
 DIMENSION = 300  # of the word vectors
 PADDING = 0

@@ -10,8 +10,7 @@ from jaxtyping import Float
 from analysis.encoders.models import Encoder
 from analysis.scores.extraction import read_sieves
 from analysis.statistics.roles import DIRECTIONS, PUBLISHED_ROLES, RELATIONS, WINDOWS
-from analysis.texts.examples import Example, Relation
-from analysis.texts.syntax import Relations
+from analysis.texts.examples import Example, Relation, Relations
 
 FIRST, SECOND = "Old dogs never bite people", "They sleep well"
 # Label, text, dependent and head of each relation.

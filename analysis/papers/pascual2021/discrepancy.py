@@ -11,9 +11,9 @@ from tqdm import tqdm
 
 from analysis.encoders.layout import Layout
 from analysis.encoders.models import Encoder
+from analysis.papers.pascual2021.attribution import attributed
 from analysis.papers.pascual2021.measures import ATTENTION, GLOBAL, JSD, LOCAL, MIXING, SHARE, VALUES, WHOLE
 from analysis.papers.pascual2021.roles import sequence_counts
-from analysis.scores.attribution import attributed
 from analysis.scores.map_store import MapStore
 from analysis.statistics.correlations import pearson
 from analysis.statistics.intervals import percentile_interval

@@ -1,38 +1,73 @@
-"""The sequences of this paper, scored by the same sieves on attention and on every map that is made from it."""
+"""Sources of maps: attribution (Pascual 2021) and effective attention (Brunner 2020), for `extract(..., maps=...)`.
+
+Importing this module makes their names known: attribution, local_attribution, effective, effective_sum.
+"""
 
 from collections.abc import Sequence
+from functools import partial
 
-import xarray as xr
+import torch
+from jaxtyping import Float
+from torch import Tensor
 
-from analysis.encoders.layout import layouts
+from analysis.encoders.layout import Pieces
 from analysis.encoders.models import Encoder
-from analysis.errors import InputError
-from analysis.statistics.roles import compose
-from analysis.texts.examples import Example, sample
+from analysis.encoders.tap import Attention, Read, Reading, ValueReader, read_layers
+from analysis.papers.pascual2021.attribution import LAYERS, POST_LN, PROBES, attributions
+from analysis.scores.maps import MAPS, Source
 
-# Patterns in addition to the roles: neighbours, the token itself, punctuation.
-PATTERNS = ("offset_-2", "offset_-1", "offset_+0", "offset_+1", "offset_+2", "punctuation")
+Values = Float[Tensor, "batch head token size"]
 
 
-def short_examples(
-    encoder: Encoder, examples: Sequence[Example], pieces: int, count: int, seed: int = 0
-) -> list[Example]:
-    """A sample of `count` examples of at most `pieces` word pieces, with special tokens, in their original order.
+def effective(
+    encoder: Encoder, batch: Sequence[Pieces], read: Read, check: bool = False, sums: bool = False
+) -> None:
+    """Reads the effective attention of every layer: attention minus its projection on the left null space of the
+    values.
 
-    Raises InputError if no example is so short.
+    The rest gives the same head output: A_eff V = A V. If a sequence has at most as many tokens as a value vector has
+    entries, there is no null space, and its attention is returned unchanged. With `sums`, a column of ones is appended
+    to the values, so that rows keep their sums. Entries may be negative, and without `sums` rows need not sum to 1:
+    they are not distributions. Source: Brunner 2020; departure: the basis of the values comes from a QR decomposition,
+    which needs no threshold for the rank.
     """
-    lengths = map(len, layouts(encoder.tokenizer, examples, encoder.positions))
-    short = [example for example, length in zip(examples, lengths, strict=True) if length <= pieces]
-    if not short:
-        raise InputError(f"no sequence has at most {pieces} word pieces: raise the limit")
-    return sample(short, count, seed)
+
+    lengths = torch.tensor([len(sequence) for sequence in batch], device=encoder.device)
+
+    def project(layer: int, reading: Reading) -> None:
+        read(layer, _effective(reading.weights, reading.values, lengths, sums))
+
+    read_layers(encoder, batch, ValueReader(project), check)
 
 
-def with_patterns(bank: xr.DataArray) -> xr.DataArray:
-    """The roles of `compose` without block, followed by PATTERNS.
+def _effective(weights: Attention, values: Values, lengths: Tensor, sums: bool) -> Attention:
+    """The attention of one layer, projected on the span of the values and, with `sums`, of a column of ones."""
+    # Compare the true length: a short sequence has no null space, however far the batch is padded.
+    long = lengths > values.shape[-1]
+    if sums:
+        values = torch.cat([values, values.new_ones(*values.shape[:-1], 1)], dim=-1)
+    real = torch.arange(weights.shape[-1], device=weights.device) < lengths[:, None]
+    result = weights.clone()
+    if long.any():
+        without_padding = values * real[:, None, :, None]
+        basis, _ = torch.linalg.qr(without_padding[long])
+        result[long] = weights[long] @ basis @ basis.mT
+    return result
 
-    Block weights rows by their entropy. Uniform heads have the highest entropy, so every broad map would show block.
-    """
-    roles = compose(bank).drop_sel(role="block")
-    parts = [roles, bank.sel(role=[*PATTERNS]).transpose(*roles.dims)]
-    return xr.concat(parts, "role", join="override", combine_attrs="override")
+
+def attribution(probes: int | None = PROBES, seed: int = 0) -> Source:
+    """Maps of how much each head's output depends on each input token (see `attribution.attributions`)."""
+    return Source("attribution", attributions(probes, seed, POST_LN))
+
+
+def local_attribution(probes: int | None = PROBES, seed: int = 0) -> Source:
+    """The same with respect to each layer's own input: what a head does with it, without the mixing in lower layers."""
+    return Source("local_attribution", attributions(probes, seed, LAYERS))
+
+
+MAPS |= {
+    "effective": Source("effective", effective, distributions=False),
+    "effective_sum": Source("effective_sum", partial(effective, sums=True), distributions=False),
+    "attribution": attribution(),
+    "local_attribution": local_attribution(),
+}

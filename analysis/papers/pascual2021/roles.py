@@ -1,6 +1,9 @@
-"""Roles and patterns on every map: heads that have them, mean scores, mass at each offset and on special tokens."""
+"""Roles and patterns on every map: heads that have them, mean scores, mass at each offset and on special tokens.
 
-from collections.abc import Mapping
+The same sequences are scored by the same sieves on attention and on every map that is made from it.
+"""
+
+from collections.abc import Mapping, Sequence
 from itertools import product
 
 import numpy as np
@@ -8,19 +11,50 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Bool, Float, Int
 
+from analysis.encoders.layout import layouts
+from analysis.encoders.models import Encoder
+from analysis.errors import InputError
 from analysis.papers.pascual2021.measures import ABSENT, ATTENTION, GLOBAL, LOST, PARTLY, PERSISTS
 from analysis.scores.map_store import MapStore
 from analysis.statistics.claims import NOT_APPLICABLE
 from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.resampling import Clusters, bca_interval, counted
+from analysis.statistics.roles import compose
 from analysis.statistics.significance import DEFAULT_RULE, Rule, published_labels, quiet, resampled_test
+from analysis.texts.examples import Example, sample
 
+# Patterns in addition to the roles: neighbours, the token itself, punctuation.
+PATTERNS = ("offset_-2", "offset_-1", "offset_+0", "offset_+1", "offset_+2", "punctuation")
 OFFSETS = range(-10, 11)  # tokens from the row to the column
 SAME = 1e-6  # masses count as equal if they differ by less
 TARGETS = {"[CLS]": "cls", "[SEP]": "sep"}
 
 Labels = Bool[np.ndarray, "replicate head"]
 SURVIVAL = ["role", "map", "heads", "kappa", "low", "high", "heads_low", "heads_high", "n"]
+
+
+def short_examples(
+    encoder: Encoder, examples: Sequence[Example], pieces: int, count: int, seed: int = 0
+) -> list[Example]:
+    """A sample of `count` examples of at most `pieces` word pieces, with special tokens, in their original order.
+
+    Raises InputError if no example is so short.
+    """
+    lengths = map(len, layouts(encoder.tokenizer, examples, encoder.positions))
+    short = [example for example, length in zip(examples, lengths, strict=True) if length <= pieces]
+    if not short:
+        raise InputError(f"no sequence has at most {pieces} word pieces: raise the limit")
+    return sample(short, count, seed)
+
+
+def with_patterns(bank: xr.DataArray) -> xr.DataArray:
+    """The roles of `compose` without block, followed by PATTERNS.
+
+    Block weights rows by their entropy. Uniform heads have the highest entropy, so every broad map would show block.
+    """
+    roles = compose(bank).drop_sel(role="block")
+    parts = [roles, bank.sel(role=[*PATTERNS]).transpose(*roles.dims)]
+    return xr.concat(parts, "role", join="override", combine_attrs="override")
 
 
 def labels(scores: Float[np.ndarray, "sequence head"], rule: Rule) -> Labels:

@@ -5,26 +5,22 @@ import pytest
 from treebanks import conllu, write
 
 from analysis.papers.clark2019.coreference import (
-    AMONG,
     CANDIDATES,
-    EVERYTHING,
-    HELD_OUT,
     NOTHING,
     SAME_DATA,
     SYSTEMS,
     Texts,
     accuracies,
-    antecedent_table,
     beginnings,
+    best_head_among,
     choices,
+    coreference_tables,
     either_side,
     head_hits,
-    held_out_systems,
     hits_by_head,
     preceding,
     rule_hits,
 )
-from analysis.papers.clark2019.published import BOTH_HALVES
 from analysis.scores.attachment import halves
 from analysis.texts.chains import KINDS, Document, read_chains, truncated
 
@@ -158,32 +154,25 @@ def test_heads_answer_for_each_anaphor_in_beginnings(tiny, texts: Texts):
     assert hits_by_head(tiny, texts).shape == (len(rule_hits(texts.documents)), tiny.layers, tiny.heads)
 
 
-def test_best_heads_beside_rules(texts: Texts):
-    """A head of another layer is always right in each reading."""
-    tables, count = {}, len(rule_hits(texts.documents))
-    for layer, reading in enumerate(CANDIDATES):
-        by_head = np.zeros((count, 3, 4), bool)
-        by_head[:, layer, 1] = True
-        tables[reading] = antecedent_table(texts, by_head, resamples=99)
-    table = tables["all_words"].set_index(["scored_on", "system"])
-    best = table.loc[[(EVERYTHING, SAME_DATA), (BOTH_HALVES, HELD_OUT)]]
-    assert (best[["layer", "head", "all"]] == [0, 1, 1]).all(axis=None)
-    rules = accuracies(rule_hits(texts.documents), *BOOTSTRAP).set_index("system")
-    for scored_on, name in ((EVERYTHING, SAME_DATA), (BOTH_HALVES, HELD_OUT)):
-        by_rule = table.loc[scored_on].drop(index=name)
-        assert (by_rule[["all", "n"]] == rules[["all", "n"]]).all(axis=None)
-        assert by_rule["gain"].tolist() == pytest.approx((1 - rules["all"]).tolist())
-    systems = held_out_systems(tables)
-    assert systems["system"].tolist() == [*SYSTEMS, *(f"best head among {words}" for words in AMONG.values())]
-    assert systems["layer"].tolist()[-2:] == [0, 1]
-
-
 def test_the_scored_half_does_not_choose(texts: Texts):
     """Each of two heads is right in one half alone: it is chosen there and scored in the other."""
     by_rule = rule_hits(texts.documents)
     first_half = halves(by_rule["document"], 5)
     by_head = np.zeros((len(by_rule), 2, 2), bool)
     by_head[~first_half, 0, 1] = by_head[first_half, 1, 0] = True
-    table = antecedent_table(texts, by_head, resamples=99, seed=5).set_index("system")
-    assert table.loc[HELD_OUT, ["all", "n"]].tolist() == [0, len(by_rule)]
-    assert table.loc[SAME_DATA, "all"] == pytest.approx(max(first_half.mean(), 1 - first_half.mean()))
+    always = np.zeros_like(by_head)
+    always[:, 1, 1] = True
+    by_reading = dict(zip(CANDIDATES, (by_head, always), strict=True))
+    table, gains = coreference_tables(texts, by_reading, resamples=99, seed=5)
+    table = table.set_index("system")
+    divided, planted = map(best_head_among, CANDIDATES)
+    assert table.loc[[divided, planted], "all"].tolist() == [0, 1]
+    assert table.loc[divided + SAME_DATA, "all"] == pytest.approx(
+        max(first_half.mean(), 1 - first_half.mean())
+    )
+    assert table.loc[planted + SAME_DATA, ["layer", "head", "all", "n"]].tolist() == [1, 1, 1, len(by_rule)]
+    rules = accuracies(by_rule, *BOOTSTRAP).set_index("system")["all"]
+    assert table.loc[[*SYSTEMS], "all"].tolist() == rules.tolist()
+    gains = gains.pivot(index="system", columns="candidates", values="gain").loc[[*SYSTEMS]]
+    assert gains["preceding_mention_heads"].tolist() == pytest.approx((1 - rules).tolist())
+    assert gains["all_words"].tolist() == pytest.approx((-rules).tolist())

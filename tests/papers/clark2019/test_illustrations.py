@@ -4,7 +4,6 @@ import pandas as pd
 from analysis.encoders.models import load_encoder
 from analysis.papers.clark2019 import coreference, illustrations
 from analysis.papers.clark2019.attachment import dependency_table
-from analysis.papers.clark2019.published import BOTH_HALVES
 from analysis.scores.attachment import DIRECTIONS, attach
 from analysis.scores.words import split_words, word_maps
 from analysis.texts.chains import read_chains
@@ -36,8 +35,10 @@ def test_first_hit_and_first_miss_of_each_relation(tiny, words, monkeypatch):
             step = 1 if row.direction == DIRECTIONS[0] else -1
             assert example.arc == (arc.word, arc.head - 1)[::step]
             inside = maps[arc.sentence][row.layer, row.head]
-            expected = inside / inside.sum(axis=1, keepdims=True)
-            np.testing.assert_allclose(example.attention, expected, rtol=1e-5)
+            others, axis = inside * (1 - np.eye(arc.length)), 1 if row.direction == DIRECTIONS[0] else 0
+            np.testing.assert_allclose(example.attention, others / others.sum(axis, keepdims=True), rtol=1e-5)
+            compared = example.attention[example.arc[0]] if axis else example.attention[:, example.arc[1]]
+            assert hit == (compared.max() == example.attention[example.arc])  # what is drawn shows the hit
     assert next(examples, None) is None
 
 
@@ -45,13 +46,9 @@ def test_a_hit_and_a_miss_of_each_head_for_antecedents(bundled, monkeypatch):
     monkeypatch.setattr(illustrations, "DISTANCES", (1, 30))
     encoder = load_encoder("minilm")  # heads with random weights hit nothing
     texts = coreference.beginnings(encoder, read_chains([bundled]).documents)
-    systems = pd.DataFrame([*np.ndindex(encoder.layers, encoder.heads)], columns=["layer", "head"])
-    examples = illustrations.coreference_examples(encoder, texts, systems)
+    examples = illustrations.coreference_examples(encoder, texts, 2, 9)
     titles = [example.title.splitlines()[0] for example in examples]
-    places = [f"coreference {layer}-{head}" for layer, head in systems.to_numpy()]
-    order = [f"{place}: {outcome}" for place in places for outcome in ("hit", "miss")]
-    assert titles == [title for title in order if title in titles]
-    assert {title.split()[-1] for title in titles} == {"hit", "miss"}
+    assert titles == ["coreference 2-9: hit", "coreference 2-9: miss"]
     for example in examples:
         mention, antecedent = example.arc
         assert 0 <= antecedent < mention < len(example.forms) <= 33
@@ -65,8 +62,6 @@ def test_linguistic_heads_beat_the_offset_or_find_antecedents():
         "relation": ["obj", "det", "amod", "case"], "layer": [0, 0, 1, 1], "head": [1, 1, 0, 0],
         "gain": [0.3, 0.2, -0.1, 0.1], "p_adjusted": [0.01, 0.01, 0.01, 0.5],
     })  # fmt: skip
-    readings = pd.DataFrame(
-        {"scored_on": [BOTH_HALVES] * 2 + ["all documents"], "layer": [2, None, 1], "head": [3, None, 1]}
-    )
+    readings = pd.DataFrame({"layer": [2], "head": [3]}, dtype="Int64")
     expected = [[0, 1, "obj, det"], [2, 3, "coreference"]]
     assert illustrations.linguistic_heads(dependencies, readings).to_numpy().tolist() == expected

@@ -2,8 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.papers.clark2019.measures import CLAIMS, measures
-from analysis.papers.clark2019.published import BOTH_HALVES
+from analysis.papers.clark2019.measures import CLAIMS, OPTIONAL, measures
 from analysis.statistics.claims import claim_table
 from analysis.statistics.layers import on_other_half
 
@@ -42,13 +41,15 @@ TABLES = {
     "gradient_blocks": GRADIENTS,
     "distance_blocks": pd.DataFrame({"block": range(BLOCKS), "gap": 0.2 + NOISE, "shuffled": NOISE}),
     "dependencies": pd.DataFrame({
-        "relation": ["all", "obj", "det", "rare"], "n": [900, 300, 200, 50], "accuracy": [0.3, 0.8, 0.9, 1],
-        "low": [0.28, 0.7, 0.8, 1], "high": [0.32, 0.9, 1, 1], "offset_accuracy": [0.25, 0.4, 0.8, 0],
-        "gain": [0.05, 0.4, 0.1, 1], "gain_low": [0, 0.3, 0.05, 1], "gain_high": [0.1, 0.5, 0.15, 1],
+        "relation": ["all", "obj", "det", "det+det:predet", "iobj"], "n": [900, 300, 200, 200, 50],
+        "accuracy": [0.3, 0.8, 0.9, 1, 1], "low": [0.28, 0.7, 0.8, 1, 1], "high": [0.32, 0.9, 1, 1, 1],
+        "offset_accuracy": [0.25, 0.4, 0.8, 0, 0], "gain": [0.05, 0.4, 0.1, 1, 1], "gain_low": [0, 0.3, 0.05, 1, 1],
+        "gain_high": [0.1, 0.5, 0.15, 1, 1],
     }),
     "coreference_readings": pd.DataFrame({
-        "candidates": "preceding_mention_heads", "scored_on": BOTH_HALVES, "system": ["head match", "rule-based"],
-        "gain": [0.2, -0.02], "gain_low": [0.15, -0.04], "gain_high": [0.25, 0.0],
+        "candidates": ["all_words"] * 2 + ["preceding_mention_heads"] * 2, "system": ["head match", "rule-based"] * 2,
+        "layer": 2, "head": [9, 9, 4, 4], "gain": [0.2, -0.02, 0.3, 0.1], "gain_low": [0.15, -0.04, 0.2, 0.05],
+        "gain_high": [0.25, 0.0, 0.4, 0.15],
     }),
     "probes": pd.DataFrame(
         [(probe, encoder, seed, uas + seed / 1000) for seed in range(3) for probe, encoder, uas in
@@ -70,7 +71,10 @@ def test_every_claim_is_supported_by_tables_that_support_it():
     expected = {f"CL{number}": value for number, value in enumerate(values, 1)}
     assert table["estimate"].to_dict() == pytest.approx(expected, abs=0.001)
     assert table["verdict"].unique().tolist() == ["supported"]
-    assert table.loc["CL7", "units"] == 2  # the rare relation and all arcs do not count
+    assert table.loc["CL7", "units"] == 2  # not the rare relation, all arcs, and arcs that det has already
+    assert table.loc["CL9", "reason"] == "all words: head 2-9; heads of preceding mentions: head 2-4"
+    assert table.loc["CL6", "reason"].startswith("layer 0 alone: +2.00 nats")
+    assert table["runs"].to_dict() == dict.fromkeys(expected, 0) | {"CL11": 3, "CL12": 3}
     assert table.loc[["CL1", "CL2", "CL8"], "control"].tolist() == pytest.approx([0.08, 0, 0.25], abs=0.001)
 
 
@@ -78,8 +82,25 @@ def test_claims_about_the_sink_read_the_token_that_is_the_sink():
     table = judged("cls")
     assert table.loc[["CL2", "CL3", "CL5"], "token"].tolist() == ["[CLS]"] * 3
     assert table.loc[["CL2", "CL3"], "verdict"].tolist() == ["not supported"] * 2
-    flat = judged("cls", layer_blocks=blocks())
-    assert flat.loc["CL5", "verdict"] == "not applicable"
+    # More than each of the other two, but not than both together: the sink does not lead.
+    flat = judged("sep", layer_blocks=blocks(sep=[0.15] * LAYERS))
+    assert flat.loc["CL5", ["verdict", "token"]].tolist() == ["not applicable", "[SEP]"]
+    without = {name: table for name, table in TABLES.items() if name != OPTIONAL}
+    row = claim_table(CLAIMS, measures(without, "sep")).set_index("claim").loc["CL5"]
+    assert row["reason"] == "the encoder is no masked language model"
+
+
+def test_a_reading_that_contradicts_is_in_the_row():
+    readings = TABLES["coreference_readings"].assign(gain_low=-0.2, gain_high=0.4)
+    readings.loc[0, ["gain", "gain_low", "gain_high"]] = -0.07, -0.1, -0.04
+    readings.loc[2, "gain_low"] = 0.2
+    row = judged(coreference_readings=readings).loc["CL9"]
+    assert row[["verdict", "estimate", "smallest_unit", "largest"]].tolist() == [
+        "mixed",
+        -0.07,
+        "all words",
+        0.3,
+    ]
 
 
 def test_the_half_that_chooses_a_head_does_not_score_it():

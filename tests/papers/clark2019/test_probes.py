@@ -25,11 +25,10 @@ def random_batch() -> probes.Batch:
     return probes.Batch(torch.tensor(LENGTHS), vectors, both, torch.zeros(2, longest, dtype=int))
 
 
-def pair_of(batch: probes.Batch, number: int, word: int, candidate: int, alignment: str) -> torch.Tensor:
-    """The vectors of a word and a candidate; zeros for ROOT, which the authors' code puts last, not first."""
-    place = candidate - 1 if alignment == "fixed" else candidate
-    if 0 <= place < LENGTHS[number]:
-        return torch.cat([batch.vectors[number, word - 1], batch.vectors[number, place]])
+def pair_of(batch: probes.Batch, number: int, word: int, candidate: int) -> torch.Tensor:
+    """The vectors of a word and a candidate; zeros for ROOT."""
+    if candidate:
+        return torch.cat([batch.vectors[number, word - 1], batch.vectors[number, candidate - 1]])
     return torch.zeros(2 * DIMENSION)
 
 
@@ -55,20 +54,18 @@ def test_attention_probe_against_a_loop():
     check(probe, batch, lambda seed, *_: probe.weights[seed])
 
 
-@pytest.mark.parametrize("alignment", ["fixed", "original"])
-def test_probe_with_words_against_a_loop(alignment: str):
-    probe, batch = probes.AttentionWordsProbe(6, DIMENSION, SEEDS, alignment), random_batch()
+def test_probe_with_words_against_a_loop():
+    probe, batch = probes.AttentionWordsProbe(6, DIMENSION, SEEDS), random_batch()
     torch.nn.init.normal_(probe.bias)
 
     def weights(seed: int, *place: int) -> torch.Tensor:
-        return pair_of(batch, *place, alignment) @ probe.of_pair[seed] + probe.bias[seed]
+        return pair_of(batch, *place) @ probe.of_pair[seed] + probe.bias[seed]
 
     check(probe, batch, weights)
 
 
-@pytest.mark.parametrize("alignment", ["fixed", "original"])
-def test_distance_probe_against_a_loop(alignment: str):
-    probe, batch = probes.DistanceProbe(DIMENSION, SEEDS, alignment), random_batch()
+def test_distance_probe_against_a_loop():
+    probe, batch = probes.DistanceProbe(DIMENSION, SEEDS), random_batch()
     logits = probe(batch)
     for seed, (number, n) in product(range(len(SEEDS)), enumerate(LENGTHS)):
         for word, candidate in product(range(1, n + 1), range(n + 1)):
@@ -77,7 +74,7 @@ def test_distance_probe_against_a_loop(alignment: str):
                 distance = [max(step, 0) / n, max(-step, 0) / n, *(float(step == o) for o in probes.NEAR), 0]
             else:
                 distance = [0] * (2 + len(probes.NEAR)) + [1]
-            pair = pair_of(batch, number, word, candidate, alignment)
+            pair = pair_of(batch, number, word, candidate)
             inputs = torch.cat([torch.tensor(distance), pair])
             hidden = torch.tanh(inputs @ probe.layer[seed] + probe.bias[seed])
             expected = hidden @ probe.out[seed] + probe.out_bias[seed]

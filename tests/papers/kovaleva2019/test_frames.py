@@ -6,7 +6,7 @@ import pytest
 from framenet import SENTENCES, write_framenet
 
 from analysis.papers.kovaleva2019 import frames
-from analysis.papers.kovaleva2019.placements import Scores, largest, placements
+from analysis.papers.kovaleva2019.reading import LinkScores
 from analysis.scores.extraction import read_attention
 from analysis.scores.words import Words, split_words
 from analysis.texts.examples import Example
@@ -22,38 +22,35 @@ def pieces(tiny) -> Words:
     return pieces
 
 
-def pairs_of(pieces: Words, mode: str, direction: str) -> set[tuple[int, int]]:
-    """The positions of each pair of the link among the pieces."""
-    places = frames.link_placements(LINK, pieces, mode)
-    pairs = [places.rows[places.original].tolist(), places.columns[places.original].tolist()]
-    return {*zip(*pairs[:: 1 if direction == "element_to_target" else -1], strict=True)}
+def pairs_of(pieces: Words) -> set[tuple[int, int]]:
+    """The positions of each pair of the link (element, target) among the pieces."""
+    places = frames.link_placements(LINK, pieces)
+    return {
+        *zip(places.rows[places.original].tolist(), places.columns[places.original].tolist(), strict=True)
+    }
 
 
-def test_pairs_of_the_authors_code_and_all_pairs(pieces):
+def test_pairs_join_every_piece_of_element_and_target(pieces):
     targets, elements = (np.flatnonzero(np.isin(pieces.word, words)) for words in ([9], [5, 6, 7]))
-    # First occurrences, one by one: "the" is the first word, not the fifth, which is the element's.
-    assert pairs_of(pieces, "faithful", "element_to_target") == {(1, targets[0])}
-    assert pairs_of(pieces, "faithful", "target_to_element") == {(targets[0], 1)}
-    expected = {*itertools.product(targets.tolist(), elements.tolist())}
-    assert pairs_of(pieces, "all_pairs", "target_to_element") == expected
+    assert pairs_of(pieces) == {*itertools.product(elements.tolist(), targets.tolist())}
 
 
 def test_scores_are_the_largest_attention_of_the_pairs(tiny, pieces):
     scores = frames.link_scores(tiny, [LINK])
     _, attention = read_attention(tiny, Example("same", " ".join(WORDS)))
     table = frames.link_table(scores, permutations=99)
-    table = table.set_index(["mode", "direction", "layer", "head"]).sort_index()
-    for key in itertools.product(frames.MODES, frames.DIRECTIONS):
-        [sentence] = scores[key]
-        expected = np.max([attention[:, :, i, j] for i, j in pairs_of(pieces, *key)], axis=0)
+    table = table.set_index(["direction", "layer", "head"]).sort_index()
+    for direction, maps in zip(frames.DIRECTIONS, (attention, attention.swapaxes(2, 3)), strict=True):
+        [sentence] = scores[direction]
+        expected = np.max([maps[:, :, i, j] for i, j in pairs_of(pieces)], axis=0)
         assert sentence.link == pytest.approx(expected, abs=1e-6)
-        assert table["mean"].loc[key].to_numpy() == pytest.approx(expected.ravel(), abs=1e-6)
+        assert table["mean"].loc[direction].to_numpy() == pytest.approx(expected.ravel(), abs=1e-6)
 
 
 def test_placement_test_counts_all_placements():
     """Two sentences of three placements each: the null has nine equally likely sums."""
     rng = np.random.default_rng(3)
-    sentences = [Scores(rng.random((3, 2, 3)), original) for original in (0, 2)]
+    sentences = [LinkScores(rng.random((3, 2, 3)), original) for original in (0, 2)]
     sums = [a + b for a, b in itertools.product(*(sentence.values for sentence in sentences))]
     observed = sentences[0].values[0] + sentences[1].values[2]
     exact = np.mean([total >= observed - 1e-9 for total in sums], axis=0)
@@ -82,21 +79,3 @@ def test_released_sentences(data_dir):
     links = frames.read_links(data_dir / "framenet" / "links.jsonl")
     assert len(links) == 473
     assert max(len(link.words) for link in links) <= 12
-
-
-def test_placements_are_all_shifts_within_the_text():
-    rows, columns, original = placements([(2, 5), (3, 5)], 1, 8)
-    assert rows.tolist() == [[1, 2], [2, 3], [3, 4], [4, 5]]
-    assert columns.tolist() == [[4, 4], [5, 5], [6, 6], [7, 7]]
-    assert original == 1
-
-
-def test_largest_equals_a_loop():
-    attention = np.random.default_rng(0).random((3, 9, 9))
-    places = placements([(2, 6), (3, 6)], 1, 8)
-    scores = largest(attention, places)
-    for values, rows, columns in zip(scores.values, places.rows, places.columns, strict=True):
-        pairs = [*zip(rows, columns, strict=True)]
-        assert values.tolist() == [max(head[i, j] for i, j in pairs) for head in attention]
-    others = np.delete(scores.values, places.original, axis=0).mean(axis=0)
-    assert scores.elsewhere.tolist() == others.tolist()

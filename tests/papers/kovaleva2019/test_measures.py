@@ -48,7 +48,8 @@ def heads(mean: float, control: float) -> pd.DataFrame:
 
 GOOD = {
     "blocks": blocks(),
-    "links": pd.DataFrame({"mode": "all_pairs", "layer": 0, "head": [0, 1], "p_by": [0.5, 0.01]}),
+    "pattern_quality": pd.DataFrame({"f1": [0.8, 0.6]}),
+    "links": pd.DataFrame({"layer": 0, "head": [0, 1], "p_by": [0.5, 0.01]}),
     "link_blocks": heads(0.3, 0.1),
     "verb_blocks": heads(0.3, 0.25),
     "chosen_rises": pd.DataFrame({"task": TASKS, "value": 0.02, "low": 0.01, "high": 0.03, "runs": 3}),

@@ -1,14 +1,11 @@
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
-import torch
 import xarray as xr
 
 from analysis.encoders.models import Encoder, load_tokenizer, random_encoder
 from analysis.papers.kovaleva2019 import reading
+from analysis.papers.kovaleva2019.labellers import label_maps
 from analysis.papers.kovaleva2019.names import CLS, FEATURES, SEP
-from analysis.scores.words import Words
 from analysis.texts.examples import Example, Relation, Tag
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse, tags
@@ -42,15 +39,6 @@ def test_subjects_of_verbs():
     assert len(places.rows) == 5  # all neighbours among the six words
 
 
-def lengths(attention, layouts) -> np.ndarray:
-    """The number of tokens of a map's sequence, modulo five."""
-    assert attention.shape[-1] == max(map(len, layouts))
-    return np.array([[len(layout) % 5] * attention.shape[1] for layout in layouts])
-
-
-LABELLER = SimpleNamespace(key="1", find=lengths)
-
-
 @pytest.fixture(scope="module")
 def other() -> Encoder:
     return random_encoder("tiny", seed=3)
@@ -64,7 +52,7 @@ def targets(tiny) -> list[reading.Targets]:
 
 @pytest.fixture(scope="module")
 def state(tiny, other, targets) -> xr.Dataset:
-    return reading.read_state(other, targets, LABELLER, 4, before=tiny, padded=2)
+    return reading.read_state(other, targets, before=tiny)
 
 
 def maps_of(encoder: Encoder, target: reading.Targets) -> np.ndarray:
@@ -103,26 +91,41 @@ def test_cosine_equals_a_loop(tiny, other, targets, state):
         assert state["cosine"].sel(sequence=target.layout.id).values == pytest.approx(expected, abs=1e-5)
 
 
-def test_padded_maps_hold_the_rows_of_padding(tiny, other, targets):
-    """As in the authors' code, padding attends to the real tokens."""
-    layouts = [target.layout for target in targets[:2]]
-    length = min(reading.PADDED, tiny.positions, tiny.tokenizer.model_max_length)
-    similarity = reading.padded_cosine(tiny, other, layouts)
-    filler = Words(0, *np.zeros((2, length), int))
-    maps = [reading.attention_of(encoder, [layouts[1], filler])[1][0] for encoder in (tiny, other)]
-    expected = torch.nn.functional.cosine_similarity(*(attention.flatten(1) for attention in maps))
-    assert similarity[1, 1] == pytest.approx(expected.numpy(), abs=1e-5)
+def test_patterns_are_those_of_single_maps(other, targets, state):
+    for target in targets:
+        [patterns] = zip(
+            *(label_maps(maps, [target.layout]) for maps in reading.attention_of(other, [target.layout])),
+            strict=True,
+        )
+        assert (state["pattern"].sel(sequence=target.layout.id) == np.stack(patterns)).all()
+
+
+def test_placements_are_all_shifts_within_the_text():
+    rows, columns, original = reading.placements([(2, 5), (3, 5)], 1, 8)
+    assert rows.tolist() == [[1, 2], [2, 3], [3, 4], [4, 5]]
+    assert columns.tolist() == [[4, 4], [5, 5], [6, 6], [7, 7]]
+    assert original == 1
+
+
+def test_largest_equals_a_loop():
+    attention = np.random.default_rng(0).random((3, 9, 9))
+    places = reading.placements([(2, 6), (3, 6)], 1, 8)
+    scores = reading.largest(attention, places)
+    for values, rows, columns in zip(scores.values, places.rows, places.columns, strict=True):
+        pairs = [*zip(rows, columns, strict=True)]
+        assert values.tolist() == [max(head[i, j] for i, j in pairs) for head in attention]
+    others = np.delete(scores.values, places.original, axis=0).mean(axis=0)
+    assert scores.elsewhere.tolist() == others.tolist()
 
 
 def test_cached_readings_are_not_computed_again(tmp_path, monkeypatch, tiny, targets):
-    def read(labeller=LABELLER):
-        return reading.read_runs(lambda *_: tiny, {"mrpc": targets}, [], labeller, 2, 0, tmp_path)[
-            "mrpc", None
-        ]
+    def read():
+        return reading.read_runs(lambda *_: tiny, {"mrpc": targets}, [], tmp_path)["mrpc", None]
 
     first = read()
     monkeypatch.setattr(reading, "read_state", lambda *_: pytest.fail("computed again"))
     assert read().identical(first)
     monkeypatch.undo()
-    read(SimpleNamespace(key="2", find=lengths))
+    monkeypatch.setattr(reading, "RULES_DIGEST", "other rules")
+    read()
     assert len([*tmp_path.iterdir()]) == 2

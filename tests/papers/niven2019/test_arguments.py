@@ -1,7 +1,77 @@
+import numpy as np
+import pandas as pd
 import pytest
 
-from analysis.papers.niven2019.arguments import SETUPS, Argument, as_examples, load_arguments
+from analysis.papers.niven2019.arguments import (
+    SETUPS,
+    Argument,
+    as_examples,
+    cue_table,
+    expanded,
+    follows_cue,
+    load_arguments,
+)
+from analysis.papers.niven2019.negation import adversarial
 from analysis.texts.examples import as_sequences
+
+
+@pytest.fixture(scope="module")
+def table(arct: dict[str, list[Argument]]) -> pd.DataFrame:
+    return cue_table(arct, resamples=99).set_index(["split", "cue"])
+
+
+def test_contractions_are_written_out():
+    text = "They can't, won't and don't; he cannot. It's Not so."
+    assert expanded(text) == "they can not will not and do not he can not it s not so".split()
+
+
+def test_not_in_arct(table: pd.DataFrame):
+    values = table.xs("not", level="cue")[["productivity", "coverage"]].round(3)
+    expected = [(0.706, 0.640), (0.703, 0.608), (0.514, 0.561), (0.666, 0.617)]
+    assert [*values.loc[["train", "dev", "test", "all"]].itertuples(index=False, name=None)] == expected
+
+
+@pytest.mark.parametrize(
+    ("cue", "values"),
+    [
+        ("do", (232, 0.612, 0.118)), ("does", (123, 0.642, 0.062)), ("are", (64, 0.594, 0.032)),
+        ("to", (110, 0.455, 0.056)), ("a", (79, 0.456, 0.040)), ("can", (76, 0.408, 0.039)),
+        ("is", (65, 0.369, 0.033)), ("no", (85, 0.365, 0.043)), ("and", (89, 0.315, 0.045)),
+        ("do not", (240, 0.625, 0.122)), ("is not", (229, 0.594, 0.116)), ("are not", (192, 0.688, 0.097)),
+        ("can not", (136, 0.794, 0.069)), ("does not", (127, 0.630, 0.064)), ("not be", (105, 0.724, 0.053)),
+        ("will not", (93, 0.796, 0.047)), ("should not", (72, 0.681, 0.037)), ("would not", (38, 0.842, 0.019)),
+        ("not always", (32, 0.844, 0.016)), ("can be", (48, 0.312, 0.024)),
+    ],
+)  # fmt: skip
+def test_other_cues(table: pd.DataFrame, cue: str, values: tuple[int, float, float]):
+    row = table.loc[("all", cue)]
+    values_of_cue = (row["applicability"], round(row["productivity"], 3), round(row["coverage"], 3))
+    assert values_of_cue == pytest.approx(values, abs=1e-9)
+
+
+def test_the_adversarial_set_has_no_cue_in_its_warrants(arct: dict[str, list[Argument]]):
+    doubled = {split: adversarial(arguments) for split, arguments in arct.items()}
+    signs_by_split = [follows_cue(arguments) for arguments in doubled.values()]
+    assert [int(np.abs(signs).sum()) for signs in signs_by_split] == [1550, 384, 498]
+    assert [int(signs.sum()) for signs in signs_by_split] == [0, 0, 0]
+    cues = cue_table(doubled, minimum=1, resamples=9)
+    assert (cues["productivity"].dropna() == 0.5).all()
+
+
+def test_planted_cues_are_found():
+    splits = {"train": load_arguments("bundled", "train", 200, 0, 0.8, 0.5)}
+    table = cue_table(splits, resamples=499).set_index(["split", "cue"])
+    row = table.loc[("train", "not")]
+    assert (row["applicability"], row["productivity"], row["coverage"]) == (100, 0.8, 0.5)
+    # The half width of the normal interval of a share of 100 points.
+    assert row["high"] - row["low"] == pytest.approx(2 * 1.96 * np.sqrt(0.8 * 0.2 / 100), rel=0.25)
+
+
+def test_signs_by_hand():
+    first = Argument("a", "C", "R", ("it is not so", "it is so today and always"), 0)
+    second = Argument("b", "C", "R", ("it isn't so", "it is not so"), 1)
+    third = Argument("c", "C", "R", ("it is so", "it cannot be so"), 0)
+    assert follows_cue([first, second, third]).tolist() == [1, 0, -1]
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,7 @@ from headtables import score_array
 from removals import logits
 
 from analysis.encoders.layout import layouts
-from analysis.papers.niven2019.arguments import load_arguments
-from analysis.papers.niven2019.cues import follows_cue
+from analysis.papers.niven2019.arguments import follows_cue, load_arguments
 from analysis.papers.niven2019.heads import (
     BEFORE,
     ablation_table,

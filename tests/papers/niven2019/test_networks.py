@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from analysis.papers.niven2019.arguments import Argument, load_arguments
-from analysis.papers.niven2019.cues import expanded
+from analysis.papers.niven2019.arguments import Argument, expanded, load_arguments
 from analysis.papers.niven2019.networks import PooledWords, Recipe, answers, points, train_words, vocabulary
 
 ARGUMENTS = [

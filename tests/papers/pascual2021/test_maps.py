@@ -5,11 +5,13 @@ import torch
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder
 from analysis.encoders.tap import Reading, ValueReader, read_layers
+from analysis.papers.pascual2021.maps import MAPS
 from analysis.scores.extraction import extract
-from analysis.scores.maps import find_source, mean_row_entropy
+from analysis.scores.maps import mean_row_entropy
 from analysis.statistics.roles import compose
 from analysis.statistics.significance import UNDEFINED, Rule, role_table
 from analysis.texts.examples import Example
+from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
 
 SIZE = 12  # of the value vectors of the tiny encoder
@@ -29,7 +31,7 @@ def batch(tiny: Encoder) -> list[Layout]:
 @pytest.mark.parametrize("source", ["effective", "effective_sum"])
 def test_against_the_null_space_by_singular_values(tiny: Encoder, batch, source: str):
     layers: list[torch.Tensor] = []
-    find_source(source)(tiny, batch, lambda _, maps: layers.append(maps), check=True)
+    MAPS[source].read(tiny, batch, lambda _, maps: layers.append(maps), check=True)
     readings: list[Reading] = []
     read_layers(tiny, batch, ValueReader(lambda _, reading: readings.append(reading)))
     for maps, reading in zip(layers, readings, strict=True):
@@ -47,7 +49,8 @@ def test_against_the_null_space_by_singular_values(tiny: Encoder, batch, source:
             assert not result[:, size:].any()
 
 
-def test_entropies_are_undefined(tiny: Encoder, examples):
+def test_entropies_are_undefined(tiny: Encoder):
+    examples = load_examples("toy-mrpc", split="dev", n=6)
     relations = parse(examples)
     scores = extract(
         tiny, examples, relations, maps="effective", statistics={"entropy": mean_row_entropy}, progress=False

@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 import torch
 from architectures import ARCHITECTURES, HEADS, LAYERS, SENTENCES, save
-from torch.func import vmap
+from torch.func import jvp, vmap
 
-from analysis.encoders.derivatives import head_outputs
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder, load_encoder
-from analysis.scores import attribution as module
-from analysis.scores.attribution import attributed
-from analysis.scores.maps import attribution, find_source, local_attribution
+from analysis.encoders.tap import ValueReader, read_layers
+from analysis.papers.pascual2021 import attribution as module
+from analysis.papers.pascual2021.attribution import STARTS, attributed, head_outputs
+from analysis.papers.pascual2021.maps import attribution, local_attribution
 from analysis.texts.examples import Example
 
 EXAMPLES = [Example("long", SENTENCES[0]), Example("short", "She ran .")]
@@ -28,11 +28,11 @@ def sequence(tiny: Encoder) -> Layout:
 def maps_of(encoder: Encoder, batch: list[Layout], source, **options) -> torch.Tensor:
     """The maps of a padded batch: (layer, sequence, head, token, token)."""
     result: list[torch.Tensor] = []
-    find_source(source)(encoder, batch, lambda _, maps: result.append(maps), **options)
+    source.read(encoder, batch, lambda _, maps: result.append(maps), **options)
     return torch.stack(result)
 
 
-@pytest.mark.parametrize("start", ["post_ln", "pre_ln", "layers"])
+@pytest.mark.parametrize("start", STARTS)
 def test_exact_attribution_is_the_norm_of_finite_differences(encoder: Encoder, start: str):
     [short] = layouts(encoder.tokenizer, [Example("short", "She ran")])
     exact = Encoder(encoder.name, encoder.model.double(), encoder.tokenizer)
@@ -79,3 +79,46 @@ def test_a_limit_of_memory_changes_nothing(tiny: Encoder, sequence, monkeypatch)
     monkeypatch.setattr(module, "MEMORY", 1)
     one_by_one = attributed(tiny, sequence, 3)
     torch.testing.assert_close(one_by_one, whole, rtol=0, atol=1e-6)
+
+
+def batch_of(encoder: Encoder) -> list:
+    """Two sequences, of which one needs padding."""
+    return layouts(encoder.tokenizer, [Example(sentence, sentence) for sentence in SENTENCES[:2]])
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_at_its_own_hidden_states_the_function_gives_what_the_heads_give(encoder: Encoder, start: str):
+    batch, expected = batch_of(encoder), []
+    read_layers(encoder, batch, ValueReader(lambda _, reading: expected.append(reading.context)))
+    hidden, function = head_outputs(encoder, batch, start)
+    assert len(hidden) == (LAYERS if start == "layers" else 1)
+    result = function(hidden)
+    for number, sequence in enumerate(batch):
+        size = len(sequence)
+        torch.testing.assert_close(result[:, number, :, :size], torch.stack(expected)[:, number, :, :size])
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_derivatives_against_finite_differences(encoder: Encoder, start: str):
+    """In float64, in a padded batch; inputs of one sequence do not affect the heads of another."""
+    exact = Encoder(encoder.name, encoder.model.double(), encoder.tokenizer)
+    try:
+        hidden, function = head_outputs(exact, batch_of(encoder), start)
+        tangent = torch.randn(hidden.shape, generator=torch.Generator().manual_seed(0), dtype=hidden.dtype)
+        tangent[:, 1] = 0
+        result = vmap(lambda item: jvp(function, (hidden,), (item,))[1])(torch.stack([tangent, 2 * tangent]))
+        step = 1e-5
+        difference = (function(hidden + step * tangent) - function(hidden - step * tangent)) / (2 * step)
+    finally:
+        encoder.model.float()
+    assert (result[0] - difference).abs().max() < 1e-7 * difference.abs().max()
+    torch.testing.assert_close(result[1], 2 * result[0])
+    assert result[0][:, 1].abs().max() == 0 < result[0][:, 0].abs().max()
+
+
+def test_a_layer_depends_on_its_own_part_alone(encoder: Encoder):
+    hidden, function = head_outputs(encoder, batch_of(encoder), "layers")
+    tangent = torch.zeros_like(hidden)
+    tangent[1] = 1
+    result = jvp(function, (hidden,), (tangent,))[1]
+    assert result[0].abs().max() == 0 < result[1].abs().max()

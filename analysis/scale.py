@@ -1,0 +1,210 @@
+"""Roles of heads on a corpus of any size: `python -m analysis.scale CORPUS OUTPUT` (pip install .[ray]).
+
+Ray Data reads the texts, scores them and writes a row of scores for each to OUTPUT/scores/*.parquet. Its checkpoints
+let a stopped run resume. A second pass over the scores makes OUTPUT/roles.csv, the role table of all texts.
+"""
+
+import argparse
+import json
+import logging
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from itertools import count, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.dataset
+import pyarrow.parquet
+import xarray as xr
+
+from analysis.control_scores import DIMENSIONS
+from analysis.encoders.models import PRECISIONS, load_encoder
+from analysis.errors import InputError, exit_status
+from analysis.files import expand, files_of, replacing, suffix, write_text
+from analysis.scores.extraction import extract
+from analysis.scores.sieves import resolve
+from analysis.statistics.moments import merge, moments, moments_table
+from analysis.statistics.roles import PUBLISHED_ROLES
+from analysis.texts.examples import UNIVERSAL, Example, check_text
+from analysis.texts.syntax import parse
+
+try:
+    import ray
+    import ray.data
+except ImportError:
+    sys.exit("error: analysis.scale needs Ray: pip install .[ray]")
+
+FORMATS = {".parquet": "parquet", ".jsonl": "json", ".txt": "text"}
+BLOCK = 256  # texts that are scored and saved together
+SPARE = 2  # CPUs for reading and for the filter of finished texts: a resumed run would wait for them for ever
+
+
+def read_rows(file: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """The columns of a file, and its ids if it has any, in batches; a line of a .txt file is a text."""
+    if suffix(file) == ".txt":
+        with file.open(encoding="utf-8") as lines:
+            texts = (line.strip() for line in lines if line.strip())
+            while batch := [*islice(texts, 2**14)]:
+                yield pa.table({columns[0]: batch})
+        return
+    source = pyarrow.dataset.dataset(file, format=FORMATS[suffix(file)])
+    if missing := [name for name in columns if name not in source.schema.names]:
+        raise InputError(f"{file} has no column {missing[0]!r}: name others with --columns")
+    names = [name for name in ("id", *columns) if name in source.schema.names]
+    yield from (pa.Table.from_batches([batch]) for batch in source.to_batches(columns=names))
+
+
+def save_with_ids(files: Sequence[Path], columns: Sequence[str], folder: Path) -> None:
+    """Writes the texts with ids as Parquet, since Ray resumes by ids that stand in the files it reads.
+
+    A text without an id gets the name of its file and its row (from 0). Raises InputError for a file that cannot be
+    read or holds no text, for an empty text, and for an id that two texts have.
+    """
+    schema = pa.schema([(name, pa.string()) for name in ("id", *columns)])
+    for file in files:
+        numbers = count()
+        try:
+            copy = folder / f"{file.name}.parquet"
+            with replacing(copy) as path, pyarrow.parquet.ParquetWriter(path, schema) as writer:
+                for batch in read_rows(file, columns):
+                    rows = [f"{file.name}, row {row}" for row in islice(numbers, len(batch))]
+                    if "id" not in batch.column_names:
+                        batch = batch.add_column(0, "id", pa.array(rows))
+                    batch = batch.cast(schema)
+                    for name in columns:
+                        words = pa.compute.fill_null(
+                            pa.compute.utf8_length(pa.compute.utf8_trim_whitespace(batch[name])), 0
+                        )
+                        if (place := pa.compute.index(words, 0).as_py()) >= 0:
+                            raise InputError(
+                                f"{rows[place]}: a text is missing or empty: fill it in or remove the row"
+                            )
+                    writer.write_table(batch)
+        except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+            raise InputError(f"{file} cannot be read: {first_line(error)}: correct the file") from error
+    ids = pyarrow.dataset.dataset(folder).to_table(columns=["id"])["id"].value_counts()
+    if double := next((row["values"] for row in ids.to_pylist() if row["counts"] > 1), None):
+        raise InputError(f"two texts have the id {double!r}: give every text an id of its own")
+    if not len(ids):
+        raise InputError(f"{files[0]} holds no text: give a file with texts")
+
+
+class Scorer:
+    """An actor: it loads the encoder once, and gives the scores of the texts that Ray hands it."""
+
+    def __init__(self, model: Sequence[str], parser: str | None, roles: Sequence[str], **options: Any):
+        self.encoder, self.parser, self.roles, self.options = load_encoder(*model), parser, roles, options
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """The ids and the scores (role, layer, head; flattened) of a block of texts."""
+        examples = [
+            Example(*row) for row in zip(*(column.to_pylist() for column in table.columns), strict=True)
+        ]
+        for example in examples:
+            for text in example.texts:
+                check_text(text, example.id)
+        relations = parse(examples, self.parser) if self.parser else {example.id: () for example in examples}
+        scores = extract(self.encoder, examples, relations, self.roles, progress=False, **self.options)
+        values = scores.transpose(*DIMENSIONS).values.astype(np.float32)
+        rows = pa.FixedSizeListArray.from_arrays(values.ravel(), values[0].size)
+        return pa.table({"id": table["id"], "scores": rows})
+
+
+def save_scores(output: Path, device: str, **scorer: Any) -> None:
+    """Writes the scores that OUTPUT/scores lacks, on the cluster of RAY_ADDRESS or on this machine."""
+    logging.getLogger("ray.data").setLevel(logging.ERROR)  # the progress bars stay
+    ray.init(
+        os.environ.get("RAY_ADDRESS", "local"), log_to_driver=False, ignore_reinit_error=True,
+        **({} if "RAY_ADDRESS" in os.environ else {"num_cpus": os.cpu_count() + SPARE, "include_dashboard": False}),
+    )  # fmt: skip
+    ray.data.DataContext.get_current().checkpoint_config = ray.data.checkpoint.CheckpointConfig(
+        id_column="id", checkpoint_path=str(output / "checkpoint"), delete_checkpoint_on_success=False
+    )
+    kind = "GPU" if device == "cuda" else "CPU"
+    actors = int(ray.cluster_resources().get(kind, 0)) - SPARE * (kind == "CPU")
+    if actors < 1:
+        raise InputError(f"the cluster has no {kind} to spare: start Ray with more, or give another --device")
+    texts = ray.data.read_parquet(str(output / "texts")).repartition(target_num_rows_per_block=BLOCK)
+    scores = texts.map_batches(
+        Scorer, fn_constructor_kwargs=scorer, batch_format="pyarrow", batch_size=BLOCK, max_restarts=-1,
+        max_task_retries=3, compute=ray.data.ActorPoolStrategy(size=actors), **{f"num_{kind.lower()}s": 1},
+    )  # fmt: skip
+    scores.write_parquet(str(output / "scores"))
+
+
+def scores_table(output: Path, run: dict[str, Any]) -> pd.DataFrame:
+    """The columns of `published_table` for all texts, from their scores, one file in memory at a time."""
+    names = {"role": run["roles"], "layer": range(run["layers"]), "head": range(run["heads"])}
+    shape = [-1, *map(len, names.values())]
+    tables = (pyarrow.parquet.read_table(path) for path in sorted((output / "scores").glob("*.parquet")))
+    scores = (table["scores"].combine_chunks().flatten().to_numpy().reshape(shape) for table in tables)
+    return moments_table(reduce(merge, (moments(xr.DataArray(part, names, DIMENSIONS)) for part in scores)))
+
+
+def first_line(error: Exception) -> str:
+    """The beginning of a library's message, without line breaks."""
+    return " ".join(str(error).split())[:160]
+
+
+def run(options: argparse.Namespace) -> None:
+    """Scores the corpus and writes the role table; raises InputError for wrong input, also an output of another run."""
+    corpus, output = expand(options.corpus), expand(options.output)
+    files = files_of(corpus, FORMATS) if corpus.is_dir() else [corpus]
+    if not files or {*map(suffix, files)} - {*FORMATS}:
+        raise InputError(
+            f"{corpus} is no corpus: give a file that ends in {', '.join(FORMATS)}, or a folder of them"
+        )
+    if len(options.columns) > 2:
+        raise InputError(
+            f"columns is {' '.join(options.columns)}: name one column, or two for pairs of texts"
+        )
+    resolve(options.roles, {*UNIVERSAL}, "corrected")  # raises for an unknown role
+    encoder = load_encoder(options.encoder, options.device, options.precision)
+    settings = {name: getattr(options, name) for name in ("columns", "parser", "roles", "max_tokens")}
+    sizes = {str(file): file.stat().st_size for file in files}
+    weights = {name: value for name, value in encoder.provenance.items() if name != "device"}
+    shape = {"layers": encoder.layers, "heads": encoder.heads}
+    this_run = json.loads(json.dumps(settings | {"files": sizes} | weights | shape))
+    record = output / "run.json"
+    if record.exists() and json.loads(record.read_text()) != this_run:
+        raise InputError(f"{record} is of another run: name another folder")
+    if not record.exists():
+        (output / "texts").mkdir(parents=True, exist_ok=True)
+        save_with_ids(files, options.columns, output / "texts")
+        write_text(record, json.dumps(this_run, indent=1) + "\n")
+    model = options.encoder, options.device, options.precision
+    scorer = {"model": model, "parser": options.parser, "roles": options.roles}
+    try:
+        save_scores(output, options.device, max_tokens=options.max_tokens, budget=options.budget, **scorer)
+    except ray.exceptions.RayError as error:
+        raise InputError(f"Ray ended the run: {first_line(error)}") from error
+    write_text(output / "roles.csv", scores_table(output, this_run).to_csv(index=False, lineterminator="\n"))
+    print(output / "roles.csv")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Command line; prints one line for wrong input and returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m analysis.scale", description=__doc__.splitlines()[0])
+    add = parser.add_argument
+    add("corpus", help="a .parquet, .jsonl or .txt file, or a folder of them")
+    add("output", help="a folder of this run alone")
+    add("--encoder", default="minilm", help="minilm, mpnet, tiny, a checkpoint folder or a Hub id")
+    add("--columns", nargs="+", default=["text"], help="the columns with the one or two texts of a row")
+    add("--parser", help="a spaCy pipeline; without one, grammatical roles cannot be tested")
+    add("--roles", nargs="+", default=[*PUBLISHED_ROLES], help="default: the published ones")
+    add("--max-tokens", type=int, default=128)
+    add("--device", default="cpu", help="cpu, or cuda: one actor on each GPU")
+    add("--precision", default="float32", choices=PRECISIONS)
+    add("--budget", type=int, default=2048, help="padded tokens of a batch")
+    options = parser.parse_args(arguments)
+    return exit_status(lambda: run(options))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,1 +1,0 @@
-"""Corpora beyond one machine: shards, and a cluster that makes them."""

