@@ -4,7 +4,7 @@ PROFILE ?= offline
 PAPERS ?=
 
 # Make splits names at spaces, and `clean` deletes.
-ifneq ($(words $(PROFILE) [$(PROFILE)] [$(RESULTS_DIR)] [$(DATA_DIR)] [$(PARSER)]),5)
+ifneq ($(words $(PROFILE)) $(words [$(PROFILE)] [$(RESULTS_DIR)] [$(DATA_DIR)] [$(PARSER)]),1 4)
 $(error PROFILE, RESULTS_DIR, DATA_DIR and PARSER may have no spaces, and PROFILE names one profile)
 endif
 
