@@ -134,7 +134,7 @@ def test_scores_come_back_as_they_were(results: Results):
     results.save_scores(2 * scores(), "mrpc", None, maps="twin")
     xr.testing.assert_allclose(results.load_scores("mrpc", None, maps="twin"), 2 * scores())
     with pytest.raises(
-        InputError, match="shuffled.nc is missing or damaged: make reproduce PROFILE=quick makes all that"
+        InputError, match="shuffled.nc is missing: make reproduce PROFILE=quick makes all that"
     ):
         results.load_scores("mrpc", None, maps="shuffled")
 
@@ -178,10 +178,15 @@ def test_a_missing_file_names_the_command_that_makes_it(tmp_path: Path, monkeypa
     run = Run("03_test", {"profile": "offline", "task": "toy-mrpc"}, "03_test-toy-mrpc")
     monkeypatch.setenv(VARIABLE, json.dumps(run._asdict()))
     results = Results("offline")
-    remedy = "is missing or damaged: make 03_test-toy-mrpc PROFILE=offline makes all that this notebook reads"
+    remedy = "is missing: make 03_test-toy-mrpc PROFILE=offline makes all that this notebook reads"
     for read in (
         lambda: results.load_scores("toy-mrpc", None),
         lambda: results.load_table("layers"),
         lambda: results.join_parts("finetune", ["toy-mrpc"]),
     ):
         assert remedy in error_of(read)
+    (tmp_path / "offline/tables").mkdir(parents=True)
+    (tmp_path / "offline/tables/layers.csv").touch()
+    done = tmp_path / "offline/cache/done"
+    message = error_of(results.load_table, "layers")
+    assert message.endswith(f"is damaged: delete {done}, and run make 03_test-toy-mrpc PROFILE=offline")
