@@ -186,13 +186,16 @@ $D/11_matching: $D/06_michel_ablation $(SCORES) $(DRAWN) $(call room,synthesis) 
 # The last notebooks show the runs before them: the page to browse heads, and the claims of all papers.
 STUDIES := pande2021 clark2019 michel2019 kovaleva2019 pascual2021 niven2019 synthesis
 $(foreach name,$(filter-out $(STUDIES),$(PAPERS)),$(error unknown paper '$(name)': choose from $(STUDIES)))
-GOALS := $(foreach name,$(or $(PAPERS),$(STUDIES)),$($(name)))
+# Of some runs, those that the profile makes: it may leave out whole notebooks.
+made = $(filter-out $(foreach name,$(NOT_RUN),$D/$(name) $D/$(name)-%),$1)
+$(foreach name,$(PAPERS),$(if $(call made,$($(name))),,$(error paper '$(name)' is not run in profile $(PROFILE))))
+GOALS := $(call made,$(foreach name,$(or $(PAPERS),$(STUDIES)),$($(name))))
 # All runs in reading order, and those that are made only on request.
-RUNS := $(finetune) $(pretrained) $(finetuned) $(foreach name,$(STUDIES),$($(name))) $D/98_explorer $D/99_summary
+RUNS := $(call made,$(finetune) $(pretrained) $(finetuned) $(foreach name,$(STUDIES),$($(name))) $D/98_explorer $D/99_summary)
 ON_REQUEST := $(filter-out $(RUNS),$(score) $(tests))
 
 $D/98_explorer: $(GOALS) $(SCORES) $(DRAWN) $(call room,explorer)
-$D/99_summary: $(GOALS) $D/98_explorer $(DRAWN) analysis/study/front_page.py
+$D/99_summary: $(GOALS) $D/98_explorer $(DRAWN) $(addprefix analysis/study/,front_page.py partial_claims.py)
 
 NOTEBOOKS := $(basename $(notdir $(wildcard notebooks/[0-9]*.py)))
 $(foreach name,$(NOTEBOOKS),$(eval $(filter $D/$(name) $D/$(name)-%,$(RUNS) $(ON_REQUEST)): notebooks/$(name).py $(CACHE)/parameters/$(name).yaml))
@@ -251,12 +254,15 @@ refresh: $(ENVIRONMENT)  ## rewrite the prose of the executed copies of PROFILE 
 # --- development -----------------------------------------------------------------------------------------
 
 notebook: export OMP_NUM_THREADS ?= $(CORES)
+# Further options of JupyterLab, such as LAB=--no-browser.
+LAB ?=
 # Kernels start in the folder of their notebook, and the package may be installed from another checkout.
-notebook: $(ENVIRONMENT)  ## JupyterLab; the scripts in notebooks/ open as notebooks
+notebook: $(ENVIRONMENT)  ## JupyterLab with working copies of the notebooks in workbook/, which are yours to change
+	@$(PYTHON) -m analysis.study.workbook
 	env -u MPLBACKEND -u PYTHONSTARTUP -u LOCAL_RANK PYTHONPATH="$(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))" \
 	  RESULTS_DIR="$(if $(filter /%,$(RESULTS)),,$(CURDIR)/)$(or $(RESULTS_DIR),results)" \
 	  JUPYTER_CONFIG_PATH="$(CURDIR)/notebooks/.jupyter" $(PYTHON) -m jupyterlab --notebook-dir . \
-	  --LabApp.default_url=/lab/tree/notebooks
+	  --LabApp.default_url=/lab/tree/workbook $(LAB)
 
 test: $(ENVIRONMENT)  ## all tests (DATA_DIR and PARSER add those on real data)
 	$(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile
@@ -270,7 +276,7 @@ test-machines: $(ENVIRONMENT)  ## the smoke study and the statistics tests under
 	  tests/statistics tests/synthesis
 
 bench: $(ENVIRONMENT)  ## what scoring, testing, the companion analyses and the head explorer cost, large corpora, and threads
-	@set -e; for name in extraction significance calibration companions interventions explorer scale threads; do $(PYTHON) benchmarks/$$name.py; done
+	@set -e; for name in extraction significance calibration companions interventions encoders explorer scale threads; do $(PYTHON) benchmarks/$$name.py; done
 
 lint: $(ENVIRONMENT)  ## check style and formatting
 	$(PYTHON) -m ruff check .

@@ -1,12 +1,14 @@
 """Sentences below figures."""
 
+import re
+
 import pandas as pd
 from IPython.display import Markdown
 
 
 def finding(text: str) -> Markdown:
-    """What a figure shows, for display under it in a notebook."""
-    return Markdown(f"**Finding.** {text}")
+    """What a figure shows, for display under it in a notebook; a space stands before a percent sign."""
+    return Markdown(f"**Finding.** {re.sub(r'(?<=[0-9])%', ' %', text)}")
 
 
 def learnt(rows: pd.DataFrame) -> str:

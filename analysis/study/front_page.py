@@ -29,6 +29,7 @@ PAPERS = ("pande2021", "clark2019", "michel2019", "kovaleva2019", "pascual2021",
 # What "pre-trained" means in the tables of an encoder.
 ENCODERS = {
     "minilm": "MiniLM, a sentence encoder tuned on a billion pairs of texts, which is not a masked language model",
+    "mpnet": "MPNet, of BERT-base's size, a sentence encoder tuned on a billion pairs of texts",
     "tiny": "random weights: its heads have learnt nothing",
     "bert-base-uncased": "BERT-base, a masked language model",
 }
@@ -36,6 +37,7 @@ TEMPLATE = "docs/front-page.md"
 # A place of the template for a number of a table: {table.column[row=value; row=value]:format}
 TABLE_PLACE = re.compile(r"\{(\w+)\.(\w+)\[([^\]]*)\](?::([^}]*))?\}")
 FIRST = ("99_summary", "03_test", "04_compare", "11_matching", "10_synthesis")  # what a newcomer reads first
+TWIN_COLUMNS = ["local_heads", "both_heads", "local_twins", "both_twins"]  # of the table twins
 WHOLE = "STUDY_WHOLE"  # the environment variable that Make sets if all papers run
 
 
@@ -108,18 +110,33 @@ def places(results: Results) -> dict[str, str]:
     }
     for role, row in counts.reindex(ROLES).iterrows():
         texts |= {f"{role}_{label}": number_text(row[label]) for label in COUNTS}
+    syntactic = counts.reindex(ROLES).loc["syntactic"]
+    base_rate = syntactic["unlabelled_exceed"] / syntactic["unlabelled"]
+    texts |= {"syntactic_base_rate": number_text(base_rate, ".0%")} | _twins(results)
     return texts | _costs()
 
 
+def _twins(results: Results) -> dict[str, str]:
+    """Local labels of heads and of their positional twins, and the share of each that is syntactic as well."""
+    table = results.load_if_saved("twins").reindex(columns=["state", *TWIN_COLUMNS])
+    sums = table.loc[table["state"] == "finetuned", TWIN_COLUMNS].sum(min_count=1)
+    texts = {}
+    for name in ("heads", "twins"):
+        texts[f"local_{name}"] = number_text(sums[f"local_{name}"])
+        texts[f"both_{name}_share"] = number_text(sums[f"both_{name}"] / sums[f"local_{name}"], ".0%")
+    return texts
+
+
 def _costs() -> dict[str, str]:
-    """How long the committed runs take on two cores: minutes of offline and hours of glue-minilm."""
+    """How long the committed runs take on two cores: minutes of offline, hours of the profiles on GLUE."""
     seconds = {}
-    for profile in ("offline", "glue-minilm"):
+    for profile in ("offline", "glue-minilm", "glue-mpnet"):
         records = records_in(Folders(profile).folder).values()
-        seconds[profile] = sum(whole_cost(record) or math.nan for record in records) / 2
+        seconds[profile] = (sum(whole_cost(record) or math.nan for record in records) or math.nan) / 2
     return {
         "offline_minutes": number_text(seconds["offline"] / 60, ".0f"),
         "glue_hours": number_text(seconds["glue-minilm"] / 3600, ".1f"),
+        "mpnet_hours": number_text(seconds["glue-mpnet"] / 3600, ".1f"),
     }
 
 

@@ -29,7 +29,7 @@ SOURCES = {
     "pages": [TEMPLATE, "analysis/study", "analysis/statistics", ":(glob)analysis/**/claims.yaml"],
 }
 changed_copies = cache(copies_of_other_code)
-COSTS = ("offline_minutes", "glue_hours")  # of the machine that made the results
+COSTS = ("offline_minutes", "glue_hours", "mpnet_hours")  # of the machine that made the results
 
 
 def skip_unless_present(profile: str, made: str, sources: list[str]) -> None:
@@ -63,6 +63,15 @@ def test_copies_have_the_parameters_of_the_profile(folder: Path):
     assert different == []
 
 
+def test_no_cell_shows_a_picture_more_than_it_saves(folder: Path):
+    """An empty figure, left open beside the one that is saved, says that nothing was measured."""
+    skip_unless_present(folder.name, f"results/{folder.name}/notebooks", ["notebooks"])
+    for path in folder.glob("notebooks/*.ipynb"):
+        for cell in nbformat.read(path, as_version=4).cells:
+            pictures = sum("image/png" in output.get("data", {}) for output in cell.get("outputs", []))
+            assert pictures <= len(re.findall(r"save_figure\(", cell.source)), f"{path.name}: {cell.source}"
+
+
 def test_index_is_complete(folder: Path):
     """Every verdict, notebook and figure stands in it, and every link leads somewhere."""
     made = f"results/{folder.name}/README.md"
@@ -86,7 +95,7 @@ def test_pages_are_filled_from_the_results(monkeypatch):
     tables = saved_claims(results)
     numbers = places(results) | {name: f"<{name}>" for name in COSTS}
     pattern = re.sub(
-        "<(?:" + "|".join(COSTS) + ")>", r"[\\d.]+", re.escape(front_page(results, numbers, tables))
+        "<(?:" + "|".join(COSTS) + ")>", r"[\\d.–]+", re.escape(front_page(results, numbers, tables))
     )
     assert re.fullmatch(pattern, (ROOT / "README.md").read_text(encoding="utf-8"))
     page = claims_document(tables, "glue-minilm", "../results/glue-minilm/figures")

@@ -18,9 +18,8 @@ from analysis.texts.tasks import original, task_named
 
 FOLDER = Path(__file__).parent
 CLAIMS = read_claims(FOLDER / "claims.yaml")
-TABLES = (
-    "blocks", "pattern_quality", "links", "link_blocks", "verb_blocks", "chosen_rises", "disable", "initialisation"
-)  # fmt: skip
+PATTERN_TABLES = ("blocks", "pattern_quality", "link_blocks", "verb_blocks")
+TABLES = (*PATTERN_TABLES, "links", "chosen_rises", "disable", "initialisation")  # fmt: skip
 LEVEL = 0.05
 MARGIN = 0.2  # the share of a classifier's lead that counts as no loss
 UNTRAINED, NO_LEAD = "no run trained successfully", "no run has a lead on these sequences"
@@ -41,20 +40,33 @@ def measures(
     `trained` are the runs that trained successfully, `constants` the accuracy of the constant answer by task, `sink` is
     cls or sep.
     """
+    frames = {
+        "K8": rises_without_a_head(tables["chosen_rises"]),
+        "K10": gain_of_pretraining(tables["initialisation"], trained),
+        "K12": loss_without_linking_heads(tables["links"], tables["disable"], trained, constants),
+    }
+    return _with_runs(frames) | measures_of_patterns(tables, trained, sink)
+
+
+def measures_of_patterns(
+    tables: Mapping[str, pd.DataFrame], trained: Collection[Run], sink: str
+) -> dict[str, pd.DataFrame]:
+    """The frames of the claims that need the tables of 07_kovaleva_patterns alone (see `measures`)."""
     axes = ["task", "measure", "layer", "seed", "block"]
     blocks = tables["blocks"].set_index(axes)["value"].to_xarray()
-    frames = {
+    return _with_runs({
         "K2": change_of_patterns(blocks, trained, tables["pattern_quality"]),
         "K3": attention_beyond_distance(tables["link_blocks"]),
         "K4": change_of_last_layers(blocks, trained),
         "K5": sink_by_depth(blocks, sink),
         "K6": gain_of_linguistic_features(blocks, trained, sink),
         "K7": attention_at_same_distance(tables["verb_blocks"]),
-        "K8": rises_without_a_head(tables["chosen_rises"]),
-        "K10": gain_of_pretraining(tables["initialisation"], trained),
         "K11": heads_on_special_tokens(blocks, trained),
-        "K12": loss_without_linking_heads(tables["links"], tables["disable"], trained, constants),
-    }
+    })  # fmt: skip
+
+
+def _with_runs(frames: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """The frames with a column `runs`, 0 where no fine-tuning run is behind a claim."""
     return {claim: units if "runs" in units else units.assign(runs=0) for claim, units in frames.items()}
 
 
