@@ -256,8 +256,8 @@ finding(
 
 # %% [markdown]
 # In the committed run of glue-minilm, this head is 2-9, one of the two heads that look for the same word in the other text
-# ([02_score](02_score.ipynb), [11_matching](11_matching.ipynb)): it resolves names that are repeated, and not pronouns. It finds 45 % of the
-# antecedents, fewer than head match (52 %). Only with the mentions given does a head (2-4) equal the rule-based system (77 %). So
+# ([02_score](02_score.ipynb), [11_matching](11_matching.ipynb)): it finds the same word again, be it a name or a pronoun. It finds 45 % of
+# the antecedents, fewer than head match (52 %). Only with the mentions given does a head (2-4) equal the rule-based system (77 %). So
 # claims CL9 and CL10 hold in one reading and fail in the other.
 #
 # ## What do these heads look like? (Figure 5)
