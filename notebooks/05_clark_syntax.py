@@ -62,7 +62,7 @@ from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.study.results import Results
 from analysis.texts import chains, dependencies
-from analysis.texts.treebank import conllu_files, read_trees
+from analysis.texts.dependencies import conllu_files, read_trees
 
 style()
 results = Results(profile)
