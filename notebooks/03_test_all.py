@@ -93,7 +93,12 @@ titled = {
     role if known.get(role) == most else f"{role} ({known.get(role, 0)} tasks)": counts[role]
     for role in counts
 }
-scale = {"cmap": plt.get_cmap("mako_r", most + 1), "vmin": -0.5, "vmax": most + 0.5, "ticks": range(most + 1)}
+scale = {
+    "cmap": plt.get_cmap(colours.SEQUENTIAL, most + 1),
+    "vmin": -0.5,
+    "vmax": most + 0.5,
+    "ticks": range(most + 1),
+}
 figure = head_grids(titled, "tasks in which the head has the role", columns=4, **scale)
 results.save_figure(figure, "F6-role-map")
 

@@ -108,7 +108,7 @@ for role in [role for role in theme.in_order(changes["role"]) if role in (*COARS
         paired = (scores[seeds[0]][task] - scores[None][task]).sel(role=role)
         grids[f"{role}, {task}"] = (paired.mean("sequence") / paired.std("sequence").clip(1e-4)).values
 most = np.ceil(10 * max((np.nanmax(np.abs(grid), initial=0.1) for grid in grids.values()), default=0.1)) / 10
-label = "standardised change of the mean score, in sd\n(blue: lower after fine-tuning; red: higher; grey: not applicable)"
+label = "standardised change of the mean score, in sd\n(blue: lower after fine-tuning; red: higher; hatched: not applicable)"
 scale = {"cmap": "vlag", "norm": AsinhNorm(0.5, -most, most), "ticks": [-most, -1, 0, 1, most]}
 results.save_figure(head_grids(grids, label, columns=len(tasks), **scale), "F8-change")
 

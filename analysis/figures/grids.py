@@ -14,9 +14,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from analysis.figures import theme
-from analysis.figures.colours import MISSING, VERMILION, colour, ink, marker
+from analysis.figures.colours import MATCHING_HEADS, SEQUENTIAL, colour, ink, marker
 from analysis.figures.theme import DOUBLE, HEAD, LAYER, STATE_NAMES, as_written
-from analysis.roles import families
 
 LAYER_UPWARDS = "layer (0-based, layer 0 at the bottom)"
 
@@ -33,7 +32,7 @@ def head_grids(
     """A layer x head map for each title, with one colour scale named `label`; a dot on the heads that are `marked`.
 
     `colours` are those of pcolormesh, such as cmap, vmin and norm, which give all maps one scale; `ticks` are those of
-    the scale. Missing cells are grey.
+    the scale. Missing cells are hatched.
     """
     layers, heads = np.max([grid.shape for grid in values.values()], axis=0)
     columns = theme.even_columns(len(values), columns)
@@ -70,8 +69,8 @@ def _beyond(values: Float[np.ndarray, " cell"], scale: Normalize) -> str:
 def role_layer_maps(table: pd.DataFrame, value: str, label: str, row: str) -> Figure:
     """Numbers of heads by role and layer: a map for each task and each value of the column `row`.
 
-    `table` has task, role, layer, `row` and `value`, the number; it is grey where it is missing, for a role that is not
-    applicable.
+    `table` has task, role, layer, `row` and `value`, the number; a role that is not applicable has no number
+    and is hatched.
     """
     numbers = pd.to_numeric(table[value]).astype(float)
     titles = table["task"].astype(str) + ", " + table[row].astype(str).replace(STATE_NAMES)
@@ -87,15 +86,22 @@ def role_layer_maps(table: pd.DataFrame, value: str, label: str, row: str) -> Fi
     def draw(data: pd.DataFrame, **_: object) -> None:
         wide = data.pivot(index="role", columns="layer", values="number").reindex(roles)
         texts = wide.map(lambda number: f"{number:g}" if number > 0 else "")
-        plt.gca().set_facecolor(MISSING)
+        theme.hatch_missing(plt.gca())
         sns.heatmap(
-            wide, annot=texts, fmt="", cmap="mako_r", vmin=0, vmax=most, cbar=False, annot_kws={"fontsize": 7}
+            wide,
+            annot=texts,
+            fmt="",
+            cmap=SEQUENTIAL,
+            vmin=0,
+            vmax=most,
+            cbar=False,
+            annot_kws={"fontsize": 7},
         )
 
     grid.map_dataframe(draw).set_axis_labels(LAYER, "").set_titles("{col_name}")
     grid.figure.set_layout_engine("constrained")  # after map_dataframe, which sets another one
-    grid.figure.supylabel("role (grey: not applicable)")
-    scale = ScalarMappable(Normalize(0, most), "mako_r")
+    grid.figure.supylabel("role (hatched: not applicable)")
+    scale = ScalarMappable(Normalize(0, most), SEQUENTIAL)
     grid.figure.colorbar(scale, ax=list(grid.axes.flat), aspect=40, pad=0.02, label=label)
     return grid.figure
 
@@ -121,7 +127,7 @@ def head_summary(
     """The heads of one encoder: colour for the ablation effect, marks for roles that have a control, frames.
 
     `table` is the role table of one task and state; `effect` (NaN: not measured) is named `label`, and `frame` says
-    what the `framed` heads are. A head is syntactic if it has the role or one of its relations.
+    what the `framed` heads are.
     """
     layers, heads = effect.shape
     axes = theme.canvas(DOUBLE, 0.42 * layers + 1.3)
@@ -131,21 +137,26 @@ def head_summary(
     )  # pale, so that marks stand out
     axes.figure.colorbar(mesh, ax=axes, label=label, format="{x:g}").ax.set_ylim(0, top)
     for role, (across, upwards) in PLACES.items():
-        rows = table[table["role"].isin(families()[role]) & table["assigned"].eq(True)]
-        for (layer, head), labels in rows.groupby(["layer", "head"])[[*FILLS]]:
-            strictest = [fill for count, (fill, _) in FILLS.items() if labels[count].eq(True).any()][-1]
-            axes.plot(head + across, layer + upwards, ms=6.5, fillstyle=strictest, **_look(role))
+        rows = table[(table["role"] == role) & table["assigned"].eq(True)]
+        for row in rows.to_dict("records"):
+            strictest = [fill for count, (fill, _) in FILLS.items() if row[count] is True][-1]
+            place = row["head"] + across, row["layer"] + upwards
+            axes.plot(*place, ms=6.5, fillstyle=strictest, **_look(role))
     grid = {"color": "0.75", "linewidth": 0.6, "zorder": 0}
     axes.hlines(np.arange(1, layers) - 0.5, -0.5, heads - 0.5, **grid)
     axes.vlines(np.arange(1, heads) - 0.5, -0.5, layers - 0.5, **grid)
     for layer, head in np.argwhere(framed):
-        axes.add_patch(Rectangle((head - 0.46, layer - 0.46), 0.92, 0.92, fill=False, ec=VERMILION, lw=1.8))
+        axes.add_patch(
+            Rectangle((head - 0.46, layer - 0.46), 0.92, 0.92, fill=False, ec=MATCHING_HEADS, lw=1.8)
+        )
     axes.set(xlabel=HEAD, ylabel=LAYER_UPWARDS, xlim=(-0.5, heads - 0.5), ylim=(-0.5, layers - 0.5))
     theme.integer_ticks(axes, bins=12)
     key = [Line2D([], [], label=role, **_look(role)) for role in PLACES]
     look = {"color": "0.3", "linestyle": "", "marker": "o", "markerfacecoloralt": "white"}
     key += [Line2D([], [], fillstyle=fill, label=name, **look) for fill, name in FILLS.values()]
-    key += [Line2D([], [], linestyle="", marker="s", ms=9, mfc="none", mec=VERMILION, mew=1.8, label=frame)]
+    key += [
+        Line2D([], [], linestyle="", marker="s", ms=9, mfc="none", mec=MATCHING_HEADS, mew=1.8, label=frame)
+    ]
     axes.figure.legend(handles=key, ncols=4, loc="outside lower center", title="roles after fine-tuning")
     return axes.figure
 

@@ -25,7 +25,7 @@ from analysis.papers.pascual2021.measures import (
 )
 from analysis.papers.pascual2021.roles import sequence_counts
 from analysis.scores.map_store import MapStore
-from analysis.statistics.correlations import pearson
+from analysis.statistics.answers import pearson
 from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.resampling import Clusters, bca_interval
 
