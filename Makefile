@@ -242,9 +242,12 @@ refresh: $(ENVIRONMENT)  ## rewrite the prose of the executed copies of PROFILE 
 # --- development -----------------------------------------------------------------------------------------
 
 notebook: export OMP_NUM_THREADS ?= $(CORES)
-notebook: $(ENVIRONMENT)  ## JupyterLab; the scripts in notebooks/ open as notebooks
-	JUPYTER_CONFIG_PATH=$(CURDIR)/notebooks/.jupyter $(PYTHON) -m jupyterlab --notebook-dir . \
-	  --LabApp.default_url=/lab/tree/notebooks
+# Further options of JupyterLab, such as LAB=--no-browser.
+LAB ?=
+notebook: $(ENVIRONMENT)  ## JupyterLab with working copies of the notebooks in workbook/, which are yours to change
+	@$(PYTHON) -m analysis.study.workbook
+	PYTHONPATH="$(CURDIR)" JUPYTER_CONFIG_PATH="$(CURDIR)/notebooks/.jupyter" $(PYTHON) -m jupyterlab --notebook-dir . \
+	  --LabApp.default_url=/lab/tree/workbook $(LAB)
 
 test: $(ENVIRONMENT)  ## all tests (DATA_DIR and PARSER add those on real data)
 	$(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile

@@ -118,7 +118,7 @@ finding(
 # ## Which heads have which roles, over tasks? (F6)
 #
 # One map per role: the darker a head, the more of the fine-tuned encoders give it the role. Layer 0, next to the word
-# embeddings, is at the bottom. Grey: the role is not applicable in every task.
+# embeddings, is at the bottom. Hatched: the role is not applicable in every task.
 
 
 # %%
@@ -139,7 +139,12 @@ titled = {
     role if known.get(role) == most else f"{role} ({known.get(role, 0)} tasks)": counts[role]
     for role in counts
 }
-scale = {"cmap": plt.get_cmap("mako_r", most + 1), "vmin": -0.5, "vmax": most + 0.5, "ticks": range(most + 1)}
+scale = {
+    "cmap": plt.get_cmap(colours.SEQUENTIAL, most + 1),
+    "vmin": -0.5,
+    "vmax": most + 0.5,
+    "ticks": range(most + 1),
+}
 figure = head_grids(titled, "tasks in which the head has the role", columns=4, **scale)
 results.save_figure(figure, "F6-role-map")
 

@@ -56,10 +56,10 @@ from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.papers.michel2019 import ablation
 from analysis.papers.michel2019.measures import main_metric, published
-from analysis.statistics.answers import labels_of
 from analysis.statistics.layers import head_grid
 from analysis.statistics.training import trained_runs
 from analysis.study.results import Results, seeds_of
+from analysis.texts.examples import labels_of
 from analysis.texts.glue import load_examples
 from analysis.texts.tasks import positive_class
 
@@ -284,17 +284,14 @@ quantities = {"auc": ("AUC", "change of the AUC"), "loss": ("loss", "change of t
 figure, grid = theme.rows_of_axes(len(by_metric), 2, 2.2)
 for axes, ((data_a, data_b, metric), heads) in zip(grid, by_metric, strict=True):
     axes.scatter(heads["a"], heads["b"], s=7)
-    largest = heads.loc[heads[["a", "b"]].abs().max(axis=1).nlargest(2).index].sort_values("a")
-    for head, side in zip(largest.itertuples(), (-1, 1), strict=True):  # names to the left and to the right
-        place = {"xytext": (4 * side, 0), "textcoords": "offset points", "va": "center", "fontsize": 7}
-        axes.annotate(
-            f"{head.layer}-{head.head}", (head.a, head.b), ha="right" if side < 0 else "left", **place
-        )
+    largest = heads.loc[heads[["a", "b"]].abs().max(axis=1).nlargest(2).index]
     pearson, spearman = values[data_a, metric, "Pearson"], values[data_a, metric, "Spearman"]
     name, change = quantities[metric]
     title = f"{name}: r = {pearson:.2f}, ρ = {spearman:.2f}"
     axes.set(title=title, xlabel=f"{change}, {data_a}", ylabel=f"{change},\n{data_b}")
     axes.margins(0.2)
+    names = [f"{head.layer}-{head.head}" for head in largest.itertuples()]
+    theme.name_points(axes, largest[["a", "b"]].to_numpy(), names, heads[["a", "b"]].to_numpy())
 results.save_figure(figure, "michel-F3-transfer")
 
 # %%

@@ -57,12 +57,12 @@ from analysis.figures.lines import curves, name_series
 from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.papers.michel2019 import course, measures, pruning, speed
-from analysis.statistics.answers import labels_of
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.statistics.effects import AUC
 from analysis.statistics.training import constants, trained_runs
 from analysis.study.results import Results, seeds_of
+from analysis.texts.examples import labels_of
 from analysis.texts.glue import load_examples
 
 # %%

@@ -62,12 +62,11 @@ from analysis.figures.words import finding
 from analysis.papers.kovaleva2019 import panels, training
 from analysis.papers.kovaleva2019.measures import CLAIMS, TABLES, measures, published
 from analysis.scores.control_maps import sink
-from analysis.statistics.answers import labels_of
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.statistics.training import trained_runs
 from analysis.study.results import Results
-from analysis.texts.examples import clusters
+from analysis.texts.examples import clusters, labels_of
 from analysis.texts.glue import load_examples
 from analysis.texts.tasks import TASKS, task_named
 

@@ -47,7 +47,7 @@ import seaborn as sns
 
 from analysis.encoders.models import load_encoder
 from analysis.figures import theme
-from analysis.figures.colours import MISSING
+from analysis.figures.colours import SEQUENTIAL
 from analysis.figures.grids import head_grids
 from analysis.figures.theme import style
 from analysis.figures.words import finding
@@ -172,7 +172,7 @@ figure, grid = theme.rows_of_axes(len(heads), 5, 1.95, sharey=True)
 for axes, head in zip(grid, heads.itertuples(), strict=True):
     attention = before[head.layer, head.head]
     top = attention.max(axis=1).mean()  # a single bright cell does not hide the rest
-    axes.imshow(attention, cmap="mako_r", vmin=0, vmax=top, interpolation="nearest")
+    axes.imshow(attention, cmap=SEQUENTIAL, vmin=0, vmax=top, interpolation="nearest")
     axes.set_title(f"{head.pattern}\nhead {head.layer}-{head.head}", fontsize=7.5)
     axes.set_xticks(special, [layout.tokens[place] for place in special], rotation=90, fontsize=6)
 grid[0].set_yticks(special, [layout.tokens[place] for place in special], fontsize=6)
@@ -245,7 +245,7 @@ of_frames = frames != frame_links.BUNDLED
 grids, dots = panels.link_panels(links, published("heads") if of_frames else None, alpha)
 top = max(grid.max() for grid in grids.values())
 label = f"largest attention of the link, mean over sentences\ndot: more than the control (corrected p < {alpha:g})"
-figure = head_grids(grids, label, dots, columns=3, cmap="mako_r", vmin=0, vmax=top)
+figure = head_grids(grids, label, dots, columns=3, vmin=0, vmax=top)
 results.save_figure(figure, "kovaleva-F3-links")
 
 # %%
@@ -346,9 +346,10 @@ plotted = pd.concat([finetuned, published("cls").assign(task="BERT-base, qqp")])
 figure, grid = theme.rows_of_axes(plotted["task"].nunique(), 5, 1.75, 0.5, sharey=True)
 for axes, (task, rows) in zip(grid, plotted.groupby("task", sort=False), strict=True):
     by_head = rows.pivot(index="feature", columns="head", values="mean").reindex(names.FEATURES)
-    sns.heatmap(by_head, cmap="mako_r", vmin=0, vmax=0.5, cbar=False, ax=axes)
-    axes.set(title=task, xlabel="", ylabel="", facecolor=MISSING)
-figure.supxlabel("head of the last layer (0-based); grey: no value")
+    sns.heatmap(by_head, cmap=SEQUENTIAL, vmin=0, vmax=0.5, cbar=False, ax=axes)
+    axes.set(title=task, xlabel="", ylabel="")
+    theme.hatch_missing(axes)
+figure.supxlabel("head of the last layer (0-based); hatched: no value")
 figure.colorbar(
     grid[0].collections[0], ax=grid, label="attention of [CLS]", extend="max", pad=0.01, aspect=30
 )

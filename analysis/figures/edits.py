@@ -9,12 +9,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.figures import theme
-from analysis.figures.colours import BLUE, LIME
+from analysis.figures.colours import BLUE, MATCHING_HEADS
 from analysis.figures.diagrams import attention_lines
 from analysis.figures.theme import DOUBLE, HEAD, LAYER
 
 MATCHING, TO_OWN, OTHERS = (
-    {"color": colour, "linestyle": dash} for colour, dash in ((LIME, "-"), (BLUE, "--"), ("0.8", "-"))
+    {"color": colour, "linestyle": dash}
+    for colour, dash in ((MATCHING_HEADS, "-"), (BLUE, "--"), ("0.8", "-"))
 )
 NATURAL_DOSE = {"color": "0.4", "linestyle": ":", "linewidth": 0.8}
 
@@ -30,7 +31,7 @@ def lines_beside_grid(
     figure, (left, right) = theme.rows_of_axes(2, 2, max(2.4, 0.14 * len(tokens)))
     attention_lines(left, weights, tokens, np.flatnonzero(weights.any(axis=1)).tolist())
     left.set_title(title)
-    mesh = theme.layer_head_mesh(right, grid, cmap="mako_r", vmin=0)
+    mesh = theme.layer_head_mesh(right, grid, vmin=0)
     figure.colorbar(mesh, ax=right, label=label)
     right.set(xlabel=HEAD, ylabel=LAYER)
     return figure

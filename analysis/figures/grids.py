@@ -12,7 +12,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from analysis.figures import theme
-from analysis.figures.colours import MISSING
+from analysis.figures.colours import SEQUENTIAL
 from analysis.figures.theme import DOUBLE, HEAD, LAYER, STATE_NAMES, as_written
 
 LAYER_UPWARDS = "layer (0-based, layer 0 at the bottom)"
@@ -30,7 +30,7 @@ def head_grids(
     """A layer x head map for each title, with one colour scale named `label`; a dot on the heads that are `marked`.
 
     `colours` are those of pcolormesh, such as cmap, vmin and norm, which give all maps one scale; `ticks` are those of
-    the scale. Missing cells are grey.
+    the scale. Missing cells are hatched.
     """
     layers, heads = np.max([grid.shape for grid in values.values()], axis=0)
     columns = theme.even_columns(len(values), columns)
@@ -67,8 +67,8 @@ def _beyond(values: Float[np.ndarray, " cell"], scale: Normalize) -> str:
 def role_layer_maps(table: pd.DataFrame, value: str, label: str, row: str) -> Figure:
     """Numbers of heads by role and layer: a map for each task and each value of the column `row`.
 
-    `table` has task, role, layer, `row` and `value`, the number; it is grey where it is missing, for a role that is not
-    applicable.
+    `table` has task, role, layer, `row` and `value`, the number; a role that is not applicable has no number
+    and is hatched.
     """
     numbers = pd.to_numeric(table[value]).astype(float)
     titles = table["task"].astype(str) + ", " + table[row].astype(str).replace(STATE_NAMES)
@@ -84,14 +84,21 @@ def role_layer_maps(table: pd.DataFrame, value: str, label: str, row: str) -> Fi
     def draw(data: pd.DataFrame, **_: object) -> None:
         wide = data.pivot(index="role", columns="layer", values="number").reindex(roles)
         texts = wide.map(lambda number: f"{number:g}" if number > 0 else "")
-        plt.gca().set_facecolor(MISSING)
+        theme.hatch_missing(plt.gca())
         sns.heatmap(
-            wide, annot=texts, fmt="", cmap="mako_r", vmin=0, vmax=most, cbar=False, annot_kws={"fontsize": 7}
+            wide,
+            annot=texts,
+            fmt="",
+            cmap=SEQUENTIAL,
+            vmin=0,
+            vmax=most,
+            cbar=False,
+            annot_kws={"fontsize": 7},
         )
 
     grid.map_dataframe(draw).set_axis_labels(LAYER, "").set_titles("{col_name}")
     grid.figure.set_layout_engine("constrained")  # after map_dataframe, which sets another one
-    grid.figure.supylabel("role (grey: not applicable)")
-    scale = ScalarMappable(Normalize(0, most), "mako_r")
+    grid.figure.supylabel("role (hatched: not applicable)")
+    scale = ScalarMappable(Normalize(0, most), SEQUENTIAL)
     grid.figure.colorbar(scale, ax=list(grid.axes.flat), aspect=40, pad=0.02, label=label)
     return grid.figure

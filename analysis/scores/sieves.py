@@ -17,8 +17,9 @@ from jaxtyping import Bool
 
 from analysis.encoders.layout import Layout, WordPairs, across, same_pieces
 from analysis.errors import InputError
+from analysis.roles import RELATIONS, REVERSED
 from analysis.scores.contraction import Cells, Columns, Form, Matrix, Ranges
-from analysis.texts.examples import RELATIONS, REVERSED, UNIVERSAL
+from analysis.texts.examples import UNIVERSAL
 
 Function = Callable[[Layout, WordPairs], Form | np.ndarray | None]
 

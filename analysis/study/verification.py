@@ -11,12 +11,12 @@ from io import BytesIO
 import pandas as pd
 
 from analysis.errors import InputError, exit_status
+from analysis.roles import RELATIONS
 from analysis.statistics.claims import INCONCLUSIVE, NOT_APPLICABLE
 from analysis.statistics.roles import LABELS
 from analysis.study.profiles import command_line
 from analysis.study.provenance import PARSER, committed, files_in, records_in, weights_of
 from analysis.study.runs import Folders
-from analysis.texts.examples import RELATIONS
 
 
 def too_many_verdicts(new: pd.DataFrame, old: pd.DataFrame) -> bool:

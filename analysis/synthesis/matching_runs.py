@@ -16,7 +16,6 @@ from analysis.encoders.interventions import Head, Intervention, head_name, predi
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.scores.extraction import extract
-from analysis.statistics.answers import labels_of
 from analysis.statistics.changes import BASELINE, by_head
 from analysis.statistics.effects import AUC, auc_parts, effect_table, match_logit
 from analysis.statistics.intervals import Interval, crossed_interval, draws_interval
@@ -40,7 +39,7 @@ from analysis.synthesis.matching import (
     other_sets,
     overlap,
 )
-from analysis.texts.examples import Example
+from analysis.texts.examples import Example, labels_of
 
 Run = tuple[str, int]  # task, fine-tuning seed
 # Columns of a table without rows: those by which notebooks group.

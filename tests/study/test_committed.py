@@ -64,6 +64,15 @@ def test_copies_have_the_parameters_of_the_profile(folder: Path):
     assert different == []
 
 
+def test_no_cell_shows_a_picture_more_than_it_saves(folder: Path):
+    """An empty figure, left open beside the one that is saved, says that nothing was measured."""
+    skip_unless_present(folder.name, f"results/{folder.name}/notebooks", ["notebooks"])
+    for path in folder.glob("notebooks/*.ipynb"):
+        for cell in nbformat.read(path, as_version=4).cells:
+            pictures = sum("image/png" in output.get("data", {}) for output in cell.get("outputs", []))
+            assert pictures <= len(re.findall(r"save_figure\(", cell.source)), f"{path.name}: {cell.source}"
+
+
 def test_index_is_complete(folder: Path):
     """Every verdict, notebook and figure stands in it, and every link leads somewhere."""
     made = f"results/{folder.name}/README.md"

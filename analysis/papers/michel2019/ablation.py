@@ -10,17 +10,16 @@ from jaxtyping import Bool, Int
 from scipy import stats
 from tqdm import tqdm
 
-from analysis.statistics.answers import LOSS, METRICS, losses, metrics_of
+from analysis.statistics.answers import LOSS, METRICS, losses, pearson, spearman
 from analysis.statistics.changes import BASELINE, by_head, change_table, compared
-from analysis.statistics.correlations import pearson, spearman
 from analysis.statistics.effects import AUC, auc_parts, effect_table, match_logit
 from analysis.statistics.intervals import draws_interval
 from analysis.statistics.resampling import resampled
 from analysis.statistics.significance import quiet
-from analysis.statistics.training import Labels, Run, floor
+from analysis.statistics.training import LabelsByTask, Run, floor
 from analysis.texts.examples import Example
 from analysis.texts.glue import load_examples
-from analysis.texts.tasks import positive_class, task_named
+from analysis.texts.tasks import metrics_of, positive_class, task_named
 
 ABLATION = "task seed layer head metric baseline change low high p p_by".split()
 ALL_BUT_ONE = [*ABLATION[:4], "chosen_on", *ABLATION[4:]]
@@ -31,7 +30,7 @@ HALVES = ("one half", "the other half")
 TRANSFER = "model data_a data_b metric correlation value low high largest heads".split()
 
 
-def all_changes(logits: Mapping[Run, xr.DataArray], labels: Labels, **options: float) -> pd.DataFrame:
+def all_changes(logits: Mapping[Run, xr.DataArray], labels: LabelsByTask, **options: float) -> pd.DataFrame:
     """The changes of every run in the metrics of its task: `change_table` with task, seed, layer and head.
 
     `logits` hold an intervention for each head; `options` are those of `change_table`.
@@ -43,7 +42,7 @@ def all_changes(logits: Mapping[Run, xr.DataArray], labels: Labels, **options: f
     return pd.concat(parts, ignore_index=True)
 
 
-def effects_by_metric(logits: Mapping[Run, xr.DataArray], labels: Labels) -> pd.DataFrame:
+def effects_by_metric(logits: Mapping[Run, xr.DataArray], labels: LabelsByTask) -> pd.DataFrame:
     """`effect_table` of every run of a task with classes, with task, seed, layer and head."""
     parts = []
     for (task, seed), answers in logits.items():
@@ -99,7 +98,7 @@ def harmless(
 def harmless_shares(
     heads: Mapping[Run, xr.DataArray],
     layers: Mapping[Run, xr.DataArray],
-    labels: Labels,
+    labels: LabelsByTask,
     trained: Collection[Run],
 ) -> pd.DataFrame:
     """The table `michel_tolerated`: the share of `harmless` ablations, mean over the runs `trained`.
@@ -136,7 +135,7 @@ def best_heads(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], task:
 
 def all_but_one_table(
     logits: Mapping[Run, xr.DataArray],
-    labels: Labels,
+    labels: LabelsByTask,
     best_on_train: Mapping[Run, Sequence[str]],
     **options: float,
 ) -> pd.DataFrame:
@@ -167,7 +166,7 @@ def transfer_examples(
 
 
 def effects(
-    logits: Mapping[str, xr.DataArray], labels: Labels, match: int = 1, seed: int = 0
+    logits: Mapping[str, xr.DataArray], labels: LabelsByTask, match: int = 1, seed: int = 0
 ) -> pd.DataFrame:
     """Changes of AUC and loss (nats) with each head ablated, on two data sets and on random halves of the first.
 

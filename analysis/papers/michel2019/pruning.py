@@ -15,13 +15,12 @@ from analysis.encoders.models import Encoder
 from analysis.encoders.pruning import importance, normalised
 from analysis.papers.michel2019.ablation import DRAWS, harmless, ranked_heads
 from analysis.papers.michel2019.measures import IMPORTANCE, RANDOM, main_metric
-from analysis.statistics.answers import metrics_of
 from analysis.statistics.changes import BASELINE, change_table, compared
 from analysis.statistics.intervals import draws_interval
 from analysis.statistics.resampling import resampled
-from analysis.statistics.training import Labels, Run, floor, trained_successfully
+from analysis.statistics.training import LabelsByTask, Run, floor, trained_successfully
 from analysis.texts.examples import Example
-from analysis.texts.tasks import task_named
+from analysis.texts.tasks import metrics_of, task_named
 
 PRUNING = "task seed order heads metric value low high p".split()
 STEPS = 10  # of pruning
@@ -108,7 +107,7 @@ def steps_of(interventions: Iterable[str]) -> pd.DataFrame:
 
 def prune_curves(
     logits: Mapping[tuple, xr.DataArray],
-    labels: Labels,
+    labels: LabelsByTask,
     keys: Sequence[str] = ("task", "seed"),
     **options: float,
 ) -> pd.DataFrame:
@@ -134,7 +133,7 @@ def prune_curves(
     return table[columns]
 
 
-def shares_of_lead(curves: pd.DataFrame, labels: Labels, trained: Collection[Run]) -> pd.DataFrame:
+def shares_of_lead(curves: pd.DataFrame, labels: LabelsByTask, trained: Collection[Run]) -> pd.DataFrame:
     """The curves of the runs `trained`, in the task's metric, as shares of the lead over the constant answer.
 
     Columns share (pruned heads, proportion) and kept, kept_low, kept_high (1: all of the lead, 0: none; NaN where the
@@ -155,7 +154,10 @@ def shares_of_lead(curves: pd.DataFrame, labels: Labels, trained: Collection[Run
 
 
 def prunable_table(
-    logits: Mapping[Run, xr.DataArray], labels: Labels, trained: Collection[Run], reference: pd.DataFrame
+    logits: Mapping[Run, xr.DataArray],
+    labels: LabelsByTask,
+    trained: Collection[Run],
+    reference: pd.DataFrame,
 ) -> pd.DataFrame:
     """The table `michel_prunable`: the largest share of heads that each order prunes so that every step is `harmless`.
 
@@ -199,7 +201,7 @@ def step_means(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], metri
     return pd.DataFrame({BASELINE: before[:, 0], **means})
 
 
-def mean_scores(runs: Mapping[Run, xr.DataArray], labels: Labels) -> pd.DataFrame:
+def mean_scores(runs: Mapping[Run, xr.DataArray], labels: LabelsByTask) -> pd.DataFrame:
     """`step_means` of the task's metric, a row per task and replicate."""
     parts = {}
     for (task, _), answers in runs.items():
@@ -207,7 +209,9 @@ def mean_scores(runs: Mapping[Run, xr.DataArray], labels: Labels) -> pd.DataFram
     return pd.concat(parts, names=["task", "replicate"]) if parts else pd.DataFrame()
 
 
-def later_gain(courses: Mapping[str, xr.DataArray], labels: Labels) -> dict[str, Float[np.ndarray, " draw"]]:
+def later_gain(
+    courses: Mapping[str, xr.DataArray], labels: LabelsByTask
+) -> dict[str, Float[np.ndarray, " draw"]]:
     """How much more of its lead the final classifier keeps under pruning than the first trained one, by task.
 
     `courses` as `course.course` gives them; shares are means over the steps of pruning. NaN if no earlier classifier
