@@ -179,13 +179,16 @@ $D/11_matching: $D/06_michel_ablation $(SCORES) $(DRAWN) $(call room,synthesis) 
 # The last notebooks show the runs before them: the page to browse heads, and the claims of all papers.
 STUDIES := pande2021 clark2019 michel2019 kovaleva2019 pascual2021 niven2019 synthesis
 $(foreach name,$(filter-out $(STUDIES),$(PAPERS)),$(error unknown paper '$(name)': choose from $(STUDIES)))
-GOALS := $(foreach name,$(or $(PAPERS),$(STUDIES)),$($(name)))
+# Of some runs, those that the profile makes: it may leave out whole notebooks.
+made = $(filter-out $(foreach name,$(NOT_RUN),$D/$(name) $D/$(name)-%),$1)
+$(foreach name,$(PAPERS),$(if $(call made,$($(name))),,$(error paper '$(name)' is not run in profile $(PROFILE))))
+GOALS := $(call made,$(foreach name,$(or $(PAPERS),$(STUDIES)),$($(name))))
 # All runs in reading order, and those that are made only on request.
-RUNS := $(finetune) $(pretrained) $(finetuned) $(foreach name,$(STUDIES),$($(name))) $D/98_explorer $D/99_summary
+RUNS := $(call made,$(finetune) $(pretrained) $(finetuned) $(foreach name,$(STUDIES),$($(name))) $D/98_explorer $D/99_summary)
 ON_REQUEST := $(filter-out $(RUNS),$(score) $(tests))
 
 $D/98_explorer: $(GOALS) $(SCORES) $(DRAWN) $(call room,explorer)
-$D/99_summary: $(GOALS) $D/98_explorer $(DRAWN) analysis/study/front_page.py
+$D/99_summary: $(GOALS) $D/98_explorer $(DRAWN) $(addprefix analysis/study/,front_page.py partial_claims.py)
 
 NOTEBOOKS := $(basename $(notdir $(wildcard notebooks/[0-9]*.py)))
 $(foreach name,$(NOTEBOOKS),$(eval $(filter $D/$(name) $D/$(name)-%,$(RUNS) $(ON_REQUEST)): notebooks/$(name).py $(CACHE)/parameters/$(name).yaml))
@@ -261,7 +264,7 @@ test-machines: $(ENVIRONMENT)  ## the smoke study and the statistics tests under
 	  tests/statistics tests/synthesis
 
 bench: $(ENVIRONMENT)  ## what scoring, testing, the companion analyses and the head explorer cost, large corpora, and threads
-	@set -e; for name in extraction significance calibration companions interventions explorer scale threads; do $(PYTHON) benchmarks/$$name.py; done
+	@set -e; for name in extraction significance calibration companions interventions encoders explorer scale threads; do $(PYTHON) benchmarks/$$name.py; done
 
 lint: $(ENVIRONMENT)  ## check style and formatting
 	$(PYTHON) -m ruff check .

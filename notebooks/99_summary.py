@@ -13,8 +13,8 @@
 #
 # A claim compares an estimate and its interval with a threshold. It is *supported* when both lie on its side, *not supported*
 # when the interval lies on the other side, *mixed* when some tasks support it and others contradict it, and *inconclusive*
-# otherwise. It is *not applicable* where nothing can be measured. A verdict on another encoder than the paper's says whether the
-# claim carries over; it is no verdict on the paper.
+# otherwise. It is *not applicable* where nothing can be measured, or where this profile leaves out the notebook (*not run*). A
+# verdict on another encoder than the paper's says whether the claim carries over; it is no verdict on the paper.
 
 # %% tags=["parameters"]
 profile: str = "offline"
@@ -31,11 +31,13 @@ from analysis.figures.words import finding
 from analysis.statistics.effects import AUC
 from analysis.statistics.layers import head_grid
 from analysis.study import front_page
+from analysis.study.partial_claims import save_partial_claims
 from analysis.study.results import Results
 from analysis.texts.tasks import TASKS
 
 style()
 results = Results(profile)
+save_partial_claims(results)
 tables = front_page.saved_claims(results)
 verdicts = pd.concat([pd.Series(dtype=str), *(table["verdict"] for table in tables.values())])
 print(f"{len(verdicts)} claims; encoder: {front_page.encoder_of(profile)}")

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import tempfile
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace

@@ -33,7 +33,7 @@ def head_summary(
     """The heads of one encoder: colour for the ablation effect, marks for roles that have a control, frames.
 
     `table` is the role table of one task and state; `effect` (NaN: not measured) is named `label`, and `frame` says
-    what the `framed` heads are.
+    what the `framed` heads are. Syntactic is the pooled role.
     """
     layers, heads = effect.shape
     axes = theme.canvas(DOUBLE, 0.42 * layers + 1.3)
@@ -44,16 +44,15 @@ def head_summary(
     axes.figure.colorbar(mesh, ax=axes, label=label, format="{x:g}").ax.set_ylim(0, top)
     for role, (across, upwards) in PLACES.items():
         rows = table[(table["role"] == role) & table["assigned"].eq(True)]
-        for row in rows.to_dict("records"):
-            strictest = [fill for count, (fill, _) in FILLS.items() if row[count] is True][-1]
-            place = row["head"] + across, row["layer"] + upwards
-            axes.plot(*place, ms=6.5, fillstyle=strictest, **_look(role))
+        for (layer, head), labels in rows.groupby(["layer", "head"])[[*FILLS]]:
+            strictest = [fill for count, (fill, _) in FILLS.items() if labels[count].eq(True).any()][-1]
+            axes.plot(head + across, layer + upwards, ms=6.5, fillstyle=strictest, **_look(role))
     grid = {"color": "0.75", "linewidth": 0.6, "zorder": 0}
     axes.hlines(np.arange(1, layers) - 0.5, -0.5, heads - 0.5, **grid)
     axes.vlines(np.arange(1, heads) - 0.5, -0.5, layers - 0.5, **grid)
     for layer, head in np.argwhere(framed):
         axes.add_patch(
-            Rectangle((head - 0.46, layer - 0.46), 0.92, 0.92, fill=False, ec=MATCHING_HEADS, lw=1.8)
+            Rectangle((head - 0.46, layer - 0.46), 0.92, 0.92, fill=False, ec=MATCHING_HEADS, lw=2.2)
         )
     axes.set(xlabel=HEAD, ylabel=LAYER_UPWARDS, xlim=(-0.5, heads - 0.5), ylim=(-0.5, layers - 0.5))
     theme.integer_ticks(axes, bins=12)
@@ -61,7 +60,7 @@ def head_summary(
     look = {"color": "0.3", "linestyle": "", "marker": "o", "markerfacecoloralt": "white"}
     key += [Line2D([], [], fillstyle=fill, label=name, **look) for fill, name in FILLS.values()]
     key += [
-        Line2D([], [], linestyle="", marker="s", ms=9, mfc="none", mec=MATCHING_HEADS, mew=1.8, label=frame)
+        Line2D([], [], linestyle="", marker="s", ms=9, mfc="none", mec=MATCHING_HEADS, mew=2.2, label=frame)
     ]
     axes.figure.legend(handles=key, ncols=4, loc="outside lower center", title="roles after fine-tuning")
     return axes.figure

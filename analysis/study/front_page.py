@@ -27,6 +27,7 @@ PAPERS = ("pande2021", "clark2019", "michel2019", "kovaleva2019", "pascual2021",
 # What "pre-trained" means in the tables of an encoder.
 ENCODERS = {
     "minilm": "MiniLM, a sentence encoder tuned on a billion pairs of texts, which is not a masked language model",
+    "mpnet": "MPNet, of BERT-base's size, a sentence encoder tuned on a billion pairs of texts",
     "tiny": "random weights: its heads have learnt nothing",
     "bert-base-uncased": "BERT-base, a masked language model",
 }
@@ -140,14 +141,15 @@ def _twins(results: Results) -> dict[str, str]:
 
 
 def _costs() -> dict[str, str]:
-    """How long the committed runs take on two cores: minutes of offline and hours of glue-minilm."""
+    """How long the committed runs take on two cores: minutes of offline, hours of the profiles on GLUE."""
     seconds = {}
-    for profile in ("offline", "glue-minilm"):
+    for profile in ("offline", "glue-minilm", "glue-mpnet"):
         records = records_in(Folders(profile).folder).values()
-        seconds[profile] = sum(whole_cost(record) or math.nan for record in records) / 2
+        seconds[profile] = (sum(whole_cost(record) or math.nan for record in records) or math.nan) / 2
     return {
         "offline_minutes": number_text(seconds["offline"] / 60, ".0f"),
         "glue_hours": number_text(seconds["glue-minilm"] / 3600, ".1f"),
+        "mpnet_hours": number_text(seconds["glue-mpnet"] / 3600, ".1f"),
     }
 
 

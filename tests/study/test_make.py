@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 from studies import HOUR, Tree, runs_of, started
 
+from analysis.files import ROOT
 from analysis.study.front_page import PAPERS
+from analysis.study.profiles import not_run, notebook_names
 
 PROFILE = "smoke"
 RUNS = {*runs_of(PROFILE)}
@@ -89,6 +91,15 @@ def test_second_run_does_nothing(study: Tree):
     assert (done.returncode, started(done)) == (0, set())
     assert "pande2021: no verdicts" in done.stdout.splitlines()
     assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_a_profile_may_leave_out_notebooks(tmp_path: Path):
+    runs = {run.split("-")[0] for run in runs_of("glue-mpnet")}
+    assert not runs & {*not_run("glue-mpnet")}
+    assert runs == {*notebook_names()} - {*not_run("glue-mpnet")}
+    command = ["make", "runs", "PROFILE=glue-mpnet", "PAPERS=pascual2021", f"PYTHON={sys.executable}"]
+    done = subprocess.run([*command, f"RESULTS_DIR={tmp_path}"], cwd=ROOT, capture_output=True, text=True)
+    assert "paper 'pascual2021' is not run in profile glue-mpnet" in done.stderr
 
 
 SYNTHESIS = ("10_",)
