@@ -128,7 +128,15 @@ def shares_by_edit(table: pd.DataFrame, names: Sequence[str]) -> Figure:
         axes.set(title=task, xticks=range(len(pairs)), ylim=(-0.03, 1.03))
         axes.set_xticklabels([pair.replace("two words ", "two words\n") for pair in pairs])
     key = [
-        Line2D([], [], color=f"C{number}", marker="os^D"[number], linestyle="", ms=4, label=edit)
+        Line2D(
+            [],
+            [],
+            color=f"C{number}",
+            marker="os^D"[number],
+            ls="",
+            ms=4,
+            label=edit.replace("none", "as they are"),
+        )
         for number, edit in enumerate(names)
     ]
     figure.legend(handles=key, ncols=4, loc="outside upper center", title="the matching heads")

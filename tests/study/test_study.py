@@ -21,7 +21,7 @@ from studies import Tree, runs_of, saved, started, values_of
 
 from analysis.encoders.models import load_encoder
 from analysis.files import ROOT
-from analysis.study.front_page import PAPERS, front_page, places, saved_claims
+from analysis.study.front_page import PAPERS, TABLE_PLACE, TEMPLATE, front_page, places, saved_claims
 from analysis.study.profiles import notebook_names, parameters
 from analysis.study.provenance import records_in
 from analysis.study.results import Results
@@ -125,7 +125,9 @@ def test_results_agree_with_each_other_and_with_the_scripts(study: Ran, monkeypa
     results = Results(PROFILE)
     tables = saved_claims(results)
     assert len(tables) == len(PAPERS)
-    assert "{" not in front_page(places(results), tables)
+    assert "{" not in front_page(results, places(results), tables)
+    template = (ROOT / TEMPLATE).read_text(encoding="utf-8")
+    assert {place[0] for place in TABLE_PLACE.findall(template)} <= {*results.table_names()}
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
