@@ -49,7 +49,8 @@ import seaborn as sns
 from IPython.display import Markdown
 
 from analysis.encoders.models import load_encoder, load_language_model, random_encoder
-from analysis.figures import diagrams, theme
+from analysis.figures import theme
+from analysis.figures.attention import attention_lines
 from analysis.figures.claims import forest_plot
 from analysis.figures.colours import BLUE, VERMILION
 from analysis.figures.theme import style
@@ -282,7 +283,7 @@ figure, grid = theme.rows_of_axes(len(sketches), 3, 0.155 * longest + 0.6, 0.3)
 for axes, sketch in zip(grid, sketches, strict=True):
     start, end = sketch.arc
     marked = {"highlighted": {start}} if sketch.compared == "attended" else {"attended": {end}}
-    diagrams.attention_lines(axes, sketch.attention, sketch.forms, **marked, room=longest)
+    attention_lines(axes, sketch.attention, sketch.forms, **marked, room=longest)
     axes.plot([0, 1], [start, end], ":", color="black", linewidth=0.8, zorder=3)
     axes.set_title(sketch.title)
 figure.supxlabel("left: attending word; right: attended word; dotted: gold arc; [CLS] and [SEP] masked")
