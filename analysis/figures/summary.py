@@ -8,11 +8,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from analysis.figures import theme
-from analysis.figures.colours import colour, ink, marker
+from analysis.figures.colours import MATCHING_HEADS, colour, ink, marker
 from analysis.figures.grids import LAYER_UPWARDS
 from analysis.figures.theme import DOUBLE, HEAD, as_written
 
-FRAME = colour("match")
 # Where the mark of a role stands in the cell of a head.
 PLACES = {"local": (-0.22, 0.2), "syntactic": (0.22, 0.2), "block": (0, -0.2)}
 # How full it is by the strictest count that the head is in, and the name of this count.
@@ -52,13 +51,17 @@ def head_summary(
     axes.hlines(np.arange(1, layers) - 0.5, -0.5, heads - 0.5, **grid)
     axes.vlines(np.arange(1, heads) - 0.5, -0.5, layers - 0.5, **grid)
     for layer, head in np.argwhere(framed):
-        axes.add_patch(Rectangle((head - 0.46, layer - 0.46), 0.92, 0.92, fill=False, ec=FRAME, lw=2.2))
+        axes.add_patch(
+            Rectangle((head - 0.46, layer - 0.46), 0.92, 0.92, fill=False, ec=MATCHING_HEADS, lw=2.2)
+        )
     axes.set(xlabel=HEAD, ylabel=LAYER_UPWARDS, xlim=(-0.5, heads - 0.5), ylim=(-0.5, layers - 0.5))
     theme.integer_ticks(axes, bins=12)
     key = [Line2D([], [], label=role, **_look(role)) for role in PLACES]
     look = {"color": "0.3", "linestyle": "", "marker": "o", "markerfacecoloralt": "white"}
     key += [Line2D([], [], fillstyle=fill, label=name, **look) for fill, name in FILLS.values()]
-    key += [Line2D([], [], linestyle="", marker="s", ms=9, mfc="none", mec=FRAME, mew=2.2, label=frame)]
+    key += [
+        Line2D([], [], linestyle="", marker="s", ms=9, mfc="none", mec=MATCHING_HEADS, mew=2.2, label=frame)
+    ]
     axes.figure.legend(handles=key, ncols=4, loc="outside lower center", title="roles after fine-tuning")
     return axes.figure
 

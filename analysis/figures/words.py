@@ -7,8 +7,8 @@ from IPython.display import Markdown
 
 
 def finding(text: str) -> Markdown:
-    """What a figure shows, for display under it in a notebook; a space stands before a percent sign."""
-    return Markdown(f"**Finding.** {re.sub(r'(?<=[0-9])%', ' %', text)}")
+    """What a figure shows, for display under it in a notebook; "47%", as `:.0%` writes it, becomes "47 %"."""
+    return Markdown("**Finding.** " + re.sub(r"(?<=\d)%", " %", text))
 
 
 def learnt(rows: pd.DataFrame) -> str:

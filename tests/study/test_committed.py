@@ -13,7 +13,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from consistency import copies_of_other_code, faults_of_index, without_meaning
+from consistency import cells_with_extra_pictures, copies_of_other_code, faults_of_index, without_meaning
 from studies import values_of
 
 from analysis.files import ROOT, git
@@ -63,13 +63,9 @@ def test_copies_have_the_parameters_of_the_profile(folder: Path):
     assert different == []
 
 
-def test_no_cell_shows_a_picture_more_than_it_saves(folder: Path):
-    """An empty figure, left open beside the one that is saved, says that nothing was measured."""
+def test_no_cell_shows_more_pictures_than_it_saves(folder: Path):
     skip_unless_present(folder.name, f"results/{folder.name}/notebooks", ["notebooks"])
-    for path in folder.glob("notebooks/*.ipynb"):
-        for cell in nbformat.read(path, as_version=4).cells:
-            pictures = sum("image/png" in output.get("data", {}) for output in cell.get("outputs", []))
-            assert pictures <= len(re.findall(r"save_figure\(", cell.source)), f"{path.name}: {cell.source}"
+    assert cells_with_extra_pictures(folder) == []
 
 
 def test_index_is_complete(folder: Path):

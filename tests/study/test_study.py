@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 import yaml
-from consistency import copies_of_other_code, faults_of_index, without_meaning
+from consistency import cells_with_extra_pictures, copies_of_other_code, faults_of_index, without_meaning
 from loopback import ENCODER, HEADS, LAYERS, TUNED, loopback, small_paper
 from studies import Tree, runs_of, saved, started, values_of
 
@@ -118,6 +118,7 @@ def test_files_of_a_run(study: Ran):
 def test_results_agree_with_each_other_and_with_the_scripts(study: Ran, monkeypatch):
     """Copies have the code of notebooks/, the index is complete, tables have a meaning, and README can be written."""
     assert copies_of_other_code(study.folder) == []
+    assert cells_with_extra_pictures(study.folder) == []
     assert faults_of_index(study.folder) == set()
     assert without_meaning(study.folder) == []
     monkeypatch.setenv("RESULTS_DIR", str(study.results))

@@ -127,11 +127,9 @@ def attention_at_same_distance(blocks: pd.DataFrame) -> pd.DataFrame:
     """K7: attention at the same distance over attention to the link, of the head with most of the latter."""
     units = {}
     for name, link, control in by_direction(blocks.dropna(subset="mean")):
-        first_half = np.arange(len(link)) % 2 == 0
-        best = {half: link[first_half == half].mean(axis=0).argmax() for half in (True, False)}
-        units[name] = np.array(
-            [control[row, best[not half]] / link[row, best[not half]] for row, half in enumerate(first_half)]
-        )
+        rows, first = np.arange(len(link)), np.arange(len(link)) % 2 == 0
+        best = np.where(first, *(link[half].mean(axis=0).argmax() for half in (~first, first)))
+        units[name] = control[rows, best] / link[rows, best]
     return over_blocks(units)
 
 
@@ -188,7 +186,7 @@ def gain_of_linguistic_features(blocks: xr.DataArray, trained: Collection[Run], 
         means = gains.mean(("seed", "block")).fillna(-np.inf)  # no sequence may have a feature
         return gains[means.values.argmax()] / by_layer(before, f"[{sink.upper()}]").mean()
 
-    return over_tasks(blocks, trained, largest_gain)
+    return over_tasks(blocks, trained, largest_gain).assign(token=f"[{sink.upper()}]")
 
 
 def rises_without_a_head(rises: pd.DataFrame) -> pd.DataFrame:
