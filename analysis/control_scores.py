@@ -6,8 +6,7 @@ import numpy as np
 import xarray as xr
 
 from analysis.errors import InputError
-from analysis.roles import ROLES, UNIFORM, Role
-from analysis.texts.examples import REVERSED
+from analysis.roles import REVERSED, ROLES, UNIFORM, Role
 
 DIMENSIONS = ("sequence", "role", "layer", "head")
 UNIFORM_SCORE = 1.0  # of a uniform head

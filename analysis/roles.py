@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from analysis.texts.examples import RELATIONS
-
+RELATIONS = ("nsubj", "dobj", "amod", "advmod")  # the syntactic roles of Pande 2021
+REVERSED = "_reversed"  # the end of the name of a relation from head to dependent
 UNIFORM = "uniform"
 
 

@@ -114,9 +114,9 @@ figure.supylabel("tokens of the sequence, in order")
 results.save_figure(figure, "clark-F1-heads")
 
 # %%
-broad = patterns.set_index("pattern").loc["broad"]
+broad = next(row for row in patterns.itertuples() if row.pattern == "broad")
 finding(
-    f"The broadest head is {broad['layer']}-{broad['head']}: its mean entropy is {broad['mean']:.1f} nats, that of uniform attention "
+    f"The broadest head is {broad.layer}-{broad.head}: its mean entropy is {broad.mean:.1f} nats, that of uniform attention "
     f"{uniform['entropy']:.1f}."
 )
 

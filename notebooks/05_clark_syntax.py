@@ -40,13 +40,13 @@ arcs_minimum: int = 100  # of a relation
 document_limit: int = 128  # word pieces of a document that are read, with special tokens
 probe_seeds: list[int] = [0, 1, 2]
 probe_step: int = 1  # sentences of an update
+train_every: int = 1  # 2: every second sentence of the training files, which halves the time
 glove: str | None = None  # a file of GloVe vectors as text
 
 # %%
 import numpy as np
 import seaborn as sns
 from IPython.display import Markdown
-from matplotlib.patheffects import withStroke
 
 from analysis.encoders.models import load_encoder, load_language_model, random_encoder
 from analysis.figures import diagrams, theme
@@ -211,15 +211,16 @@ systems = antecedents[antecedents["system"].isin([*coreference.SYSTEMS, among_me
 # %%
 kinds, place = ["all", *chains.KINDS], np.arange(len(systems))
 is_head, bert_base = systems["layer"].notna(), published.beside_coreference(systems)
+colours = np.where(is_head, VERMILION, BLUE)
 figure, grid = theme.rows_of_axes(len(kinds), 4, 0.2 * len(systems) + 0.6, sharex=True, sharey=True)
 for axes, kind, (low, high) in zip(grid, kinds, coreference.BOUNDS, strict=True):
-    axes.hlines(place, systems[low], systems[high], color=np.where(is_head, VERMILION, BLUE))
-    axes.scatter(systems[kind], place, c=np.where(is_head, VERMILION, BLUE), zorder=3)
+    axes.hlines(place, systems[low], systems[high], color=colours, linewidth=6, alpha=0.4)
+    axes.scatter(systems[kind], place, c=colours, s=14, zorder=3)
     axes.plot(bert_base[kind], place, "D", color="black", fillstyle="none", label="Clark et al. (CoNLL-2012)")
     axes.set(title=kind, xlim=(0, 1), xticks=[0, 0.5, 1])
 grid[0].set_yticks(place, systems["system"])
 grid[0].set_ylim(len(systems) - 0.5, -0.5)
-grid[0].figure.legend(*grid[0].get_legend_handles_labels(), loc="outside lower center")
+figure.legend(*grid[0].get_legend_handles_labels(), loc="outside upper right")
 figure.supxlabel(f"antecedent found (proportion of {systems['n'].max()} anaphors, by kind)")
 results.save_figure(figure, "clark-T2-coreference")
 
@@ -321,17 +322,8 @@ for axes in (left, right):
 left.scatter(rings["x"], rings["y"], s=55, facecolor="none", edgecolor="black")
 figure.supylabel(f"MDS of Jensen-Shannon distances (stress {clusters['stress'].iloc[0]:.2f})")
 
-# Each name stands at the corner of its ring that is farthest from other points and names.
-corners, taken = np.array([(1, 1), (-1, 1), (1, -1), (-1, -1)]), clusters[["x", "y"]].to_numpy()
-to_name = np.ptp(taken, axis=0).max() * np.array([0.05, 0.035])  # from a point to the middle of its name
-for row in rings.itertuples():
-    middles = (row.x, row.y) + corners * to_name
-    best = np.linalg.norm(middles[:, None] - taken, axis=-1).min(axis=1).argmax()
-    taken, (across, up) = np.vstack([taken, middles[best]]), corners[best]
-    sides = {"ha": "left" if across > 0 else "right", "va": "bottom" if up > 0 else "top"}
-    place = {"xytext": (5 * across, 4 * up), "textcoords": "offset points", **sides}
-    text = left.annotate(f"{row.layer}-{row.head}", (row.x, row.y), fontsize=7, **place)
-    text.set_path_effects([withStroke(linewidth=2, foreground="white")])
+names = [f"{row.layer}-{row.head}" for row in rings.itertuples()]
+theme.name_points(left, rings[["x", "y"]].to_numpy(), names, clusters[["x", "y"]].to_numpy())
 results.save_figure(figure, "clark-F6-clusters")
 
 # %%
@@ -352,6 +344,7 @@ finding(
 
 # %%
 training = read_trees(conllu_files(conllu_train, split="train", **bundled)).words
+training = training[training["sentence"] % train_every == 0]
 random_layers = random_encoder(encoder, seed, device, precision, keep_embeddings=True)
 probe_scores, vectors, digest = probes.probe_table(
     [model, random_layers], training, trees.words, probe_seeds, glove, max_tokens, probe_step

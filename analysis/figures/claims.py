@@ -19,12 +19,16 @@ MARK = {"color": "black", "markersize": 4.5, "linestyle": ""}
 MARKS = {
     SUPPORTED: MARK | {"marker": "o", "markerfacecolor": BLUE},
     NOT_SUPPORTED: MARK | {"marker": "s", "markerfacecolor": VERMILION},
-    MIXED: MARK | {"marker": "D", "markerfacecolor": "0.3"},
+    MIXED: MARK | {"marker": "^", "markerfacecolor": "0.5"},
     INCONCLUSIVE: MARK | {"marker": "o", "markerfacecolor": "white"},
     "control": {"color": "0.4", "markersize": 4, "linestyle": "", "marker": "x"},
     RELEASED: MARK | {"marker": "D", "markerfacecolor": "none"},
 }
-LINES = {"95 % interval": {"color": "black", "lw": 2}, "range over units": {"color": "0.6", "lw": 0.8}}
+# The bars at the ends show an interval that is thinner than its mark.
+LINES = {
+    "95 % interval": {"color": "black", "lw": 2, "marker": "|", "ms": 9},
+    "range over units": {"color": "0.6", "lw": 0.8},
+}
 ENDS = ("estimate", "low", "high", "smallest", "largest", "control", "published_estimate")
 
 

@@ -11,7 +11,9 @@ BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 BROWN, WINE, LIME = "#8C510A", "#882255", "#A6D854"
 GREY = "#777777"
 OTHER_COLOUR, OTHER_MARKER = "0.45", "h"
-MISSING = "0.85"
+MISSING = "0.85"  # with white hatches where it fills a cell
+SEQUENTIAL = "Blues"  # the colour map of quantities from 0 up: it begins near white
+MATCHING_HEADS = LIME  # in every figure, as [CLS] is SKY and [SEP] is WINE, the colours of their roles
 
 
 def colour(role: str) -> str:

@@ -14,7 +14,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
 from matplotlib.textpath import text_to_path
 
-from analysis.figures.colours import BLACK, BLUE, VERMILION, ink
+from analysis.figures.colours import BLACK, BLUE, SEQUENTIAL, VERMILION, ink
 from analysis.figures.theme import as_written, in_order, rows_of_axes
 
 FONT_SIZE = 8.0  # points
@@ -76,7 +76,7 @@ def attention_maps(maps: dict[str, tuple[Float[np.ndarray, "token token"], list[
     """
     figure, grid = rows_of_axes(len(maps), 2, 3.1)
     for axes, (title, (attention, tokens)) in zip(grid, maps.items(), strict=True):
-        image = axes.imshow(attention, cmap="mako_r", vmin=0, interpolation="nearest", aspect="equal")
+        image = axes.imshow(attention, cmap=SEQUENTIAL, vmin=0, interpolation="nearest", aspect="equal")
         figure.colorbar(image, ax=axes, label="attention (a row sums to 1)", shrink=0.8, pad=0.02)
         room = 72 * min(axes.get_window_extent().size) / figure.dpi / len(tokens)  # points per token
         step = math.ceil(5.0 / room)

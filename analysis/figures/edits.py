@@ -9,12 +9,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.figures import theme
-from analysis.figures.colours import BLUE, LIME
+from analysis.figures.colours import BLUE, MATCHING_HEADS
 from analysis.figures.diagrams import attention_lines
 from analysis.figures.theme import DOUBLE, HEAD, LAYER
 
 MATCHING, TO_OWN, OTHERS = (
-    {"color": colour, "linestyle": dash} for colour, dash in ((LIME, "-"), (BLUE, "--"), ("0.8", "-"))
+    {"color": colour, "linestyle": dash}
+    for colour, dash in ((MATCHING_HEADS, "-"), (BLUE, "--"), ("0.8", "-"))
 )
 NATURAL_DOSE = {"color": "0.4", "linestyle": ":", "linewidth": 0.8}
 
@@ -30,7 +31,7 @@ def lines_beside_grid(
     figure, (left, right) = theme.rows_of_axes(2, 2, max(2.4, 0.14 * len(tokens)))
     attention_lines(left, weights, tokens, np.flatnonzero(weights.any(axis=1)).tolist())
     left.set_title(title)
-    mesh = theme.layer_head_mesh(right, grid, cmap="mako_r", vmin=0)
+    mesh = theme.layer_head_mesh(right, grid, vmin=0)
     figure.colorbar(mesh, ax=right, label=label)
     right.set(xlabel=HEAD, ylabel=LAYER)
     return figure
@@ -142,22 +143,26 @@ def shares_by_edit(table: pd.DataFrame, names: Sequence[str]) -> Figure:
     return figure
 
 
-def rank_panels(effects: pd.DataFrame, tasks: Sequence[str]) -> Figure:
-    """Heads by their rank in AUC and in loss, a panel for each task; the colour is the shift of the mean logit.
+NAMED = 4  # heads of a panel
 
-    `effects` as `effect_table` gives it, with task, layer and head, for one run of each task.
+
+def rank_panels(effects: pd.DataFrame, tasks: Sequence[str]) -> Figure:
+    """Heads by their rank in AUC and in loss, a panel for each task; heads whose ablation lowers the AUC are black.
+
+    An effect counts if its interval lies above 0; the heads of the first NAMED ranks have names. `effects` as
+    `effect_table` gives it, with task, layer and head, for one run of each task.
     """
-    figure, grid = theme.panels(len(tasks), 4, 1.7, "rank by fall in AUC", "rank by rise of the loss")
-    reach = max(float(effects["shift"].abs().max()), 1e-6)
+    figure, grid = theme.panels(len(tasks), 4, 1.9, "rank by fall in AUC", "rank by rise of the loss")
     for axes, task in zip(grid, tasks, strict=True):
-        rows = effects[effects["task"] == task].pivot(
-            index=["layer", "head"], columns="metric", values=["rank", "shift"]
-        )
+        by_metric = effects[effects["task"] == task].set_index(["layer", "head", "metric"]).unstack("metric")
+        ranks = by_metric["rank"].assign(lowers=by_metric["low", "auc"] > 0).sort_values("auc")
         axes.axline((1, 1), slope=1, color="0.8", lw=0.6, zorder=0)
-        points = axes.scatter(
-            rows["rank", "auc"], rows["rank", "loss"], c=rows["shift", "auc"], cmap="vlag", vmin=-reach, vmax=reach,
-            s=12, linewidth=0.3, edgecolor="0.3",
-        )  # fmt: skip
+        for lowers, colour in ((False, "0.75"), (True, "black")):
+            heads = ranks[ranks["lowers"] == lowers]
+            axes.scatter(heads["auc"], heads["loss"], s=10, color=colour, linewidth=0)
+        height = -np.inf
+        for (layer, head), row in ranks[ranks["lowers"]].head(NAMED).sort_values("loss").iterrows():
+            height = max(height + 0.08 * len(ranks), row["loss"])  # names do not lie upon one another
+            axes.text(row["auc"] + 0.04 * len(ranks), height, f"{layer}-{head}", va="center", fontsize=6.5)
         axes.set(title=task)
-    figure.colorbar(points, ax=grid, aspect=30, pad=0.02, label="shift of the mean logit")
     return figure

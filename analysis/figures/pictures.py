@@ -1,18 +1,13 @@
-"""Figures as files: small PNG pictures that keep the exact colours of the theme, and SVG drawings."""
+"""Figures as files: small PNG pictures and SVG drawings."""
 
 from io import BytesIO
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import matplotlib as mpl
-import numpy as np
-from matplotlib.colors import to_rgba_array
 from PIL import Image
 
-from analysis.figures import colours
 from analysis.files import replacing
-from analysis.roles import ROLES
 
 if TYPE_CHECKING:  # the runner shrinks pictures, and draws none
     from matplotlib.figure import Figure
@@ -50,31 +45,11 @@ def _settled(figure: "Figure") -> "Bbox":
 
 
 def in_palette(png: bytes) -> bytes:
-    """A PNG a third as large, with a palette of at most 256 colours, on a white ground.
-
-    A picture of no more colours does not change. Otherwise the colours of the theme stay exact, however few pixels they
-    have, and Pillow chooses the other colours of the palette, by their areas.
-    """
+    """A PNG a third as large, with a palette of at most 256 colours that keeps rare ones, on a white ground."""
     with Image.open(BytesIO(png)) as image:
         ground = Image.new("RGBA", image.size, "white")
         picture = Image.alpha_composite(ground, image.convert("RGBA")).convert("RGB")
-    present = {colour for _, colour in picture.getcolors(picture.width * picture.height)}
-    exact = sorted(present & theme_colours()) if len(present) > PALETTE else []
-    small = picture.quantize(PALETTE - len(exact), dither=Image.Dither.NONE)
-    if exact:
-        palette, pixels, places = small.getpalette("RGB"), np.asarray(picture), np.array(small)
-        for place, colour in enumerate(exact, start=len(palette) // 3):
-            places[(pixels == colour).all(axis=-1)] = place
-        small = Image.fromarray(places, "P")
-        small.putpalette([*palette, *chain(*exact)])
     compact = BytesIO()
+    small = picture.quantize(PALETTE, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     small.save(compact, "PNG", optimize=True)
     return compact.getvalue()
-
-
-def theme_colours() -> set[tuple[int, int, int]]:
-    """Red, green and blue of the colours of roles, the greys, black and white."""
-    roles = [shade(role) for role in ROLES for shade in (colours.colour, colours.ink)]
-    others = [colours.OTHER_COLOUR, colours.MISSING, colours.GREY, "black", "white"]
-    parts = (to_rgba_array([*roles, *others])[:, :3] * 255).round().astype(int)
-    return {tuple(part) for part in parts.tolist()}

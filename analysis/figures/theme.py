@@ -1,8 +1,9 @@
 """The look of every figure: page widths, marks of the roles, axes of layers and heads."""
 
+import itertools
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -13,10 +14,11 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
-from analysis.figures.colours import MISSING
-from analysis.roles import ROLES
+from analysis.figures.colours import MISSING, SEQUENTIAL
+from analysis.roles import ROLES, families
 from analysis.statistics.layers import head_grid
 
 SINGLE, DOUBLE = 3.3, 6.9  # inches: one and two columns of a printed page
@@ -24,6 +26,7 @@ SINGLE, DOUBLE = 3.3, 6.9  # inches: one and two columns of a printed page
 STATE_NAMES = {"pretrained": "pre-trained", "finetuned": "fine-tuned"}  # as figures write them
 LAYER, HEAD = "layer (0-based)", "head (0-based)"
 HEADS_BY_LAYER = "layer (0-based; heads in order within each layer)"
+SIDES = np.array([(1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1)])  # of a point
 
 # Decorates a drawer whose labels may hold `$`, as word pieces do, which begins no formula. Axes that exist already
 # parse their title and the names of their axes: there, pass `parse_math=False`.
@@ -33,8 +36,9 @@ as_written = mpl.rc_context({"text.parse_math": False})
 def style() -> None:
     """Set the theme of every later figure: 8 pt text, SVG text kept as text, reproducible SVG ids.
 
-    In a notebook, figures then have twice the pixels.
+    Settings of the user (matplotlibrc) do not act. In a notebook, figures then have twice the pixels.
     """
+    mpl.rcdefaults()
     texts = ["font.size", "axes.labelsize", "axes.titlesize", "figure.labelsize", "figure.titlesize"]
     sizes = dict.fromkeys([*texts, "legend.title_fontsize"], 8.0)
     sizes |= dict.fromkeys(["xtick.labelsize", "ytick.labelsize", "legend.fontsize"], 7.5)
@@ -52,9 +56,10 @@ def style() -> None:
 
 
 def in_order(roles: Iterable[str]) -> list[str]:
-    """The distinct roles in the order of every figure; others come last, as they appear."""
+    """The distinct roles in the order of every figure, by family; others come last, as they appear."""
     distinct = list(dict.fromkeys(roles))
-    known = [role for role in ROLES if role in distinct]
+    by_family = dict.fromkeys(itertools.chain(*families().values(), ROLES))
+    known = [role for role in by_family if role in distinct]
     return known + [role for role in distinct if role not in known]
 
 
@@ -135,9 +140,44 @@ def integer_ticks(axes: Axes, bins: int = 6) -> None:
 
 
 def layer_head_mesh(axes: Axes, values: Float[np.ndarray, "layer head"], **colours: object) -> QuadMesh:
-    """A heat map of layers (layer 0 at the bottom) x heads on `axes`; missing cells are grey."""
+    """A heat map of layers (layer 0 at the bottom) x heads on `axes`; missing cells are hatched.
+
+    `colours` are those of pcolormesh; without a `cmap`, the map is SEQUENTIAL.
+    """
     edges = [np.arange(size + 1) - 0.5 for size in values.shape]
-    axes.set_facecolor(MISSING)
-    mesh = axes.pcolormesh(edges[1], edges[0], np.ma.masked_invalid(values), **colours)
+    hatch_missing(axes)
+    mesh = axes.pcolormesh(edges[1], edges[0], np.ma.masked_invalid(values), **{"cmap": SEQUENTIAL} | colours)
     integer_ticks(axes, bins=4)
     return mesh
+
+
+def hatch_missing(axes: Axes) -> None:
+    """Makes the ground of axes grey with hatches, which shows where a map has no cell."""
+    axes.patch.set(facecolor=MISSING, edgecolor="white", hatch="/////", linewidth=0)
+
+
+def name_points(
+    axes: Axes,
+    points: Float[np.ndarray, "point 2"],
+    names: Sequence[str],
+    others: Float[np.ndarray, "other 2"] | None = None,
+) -> None:
+    """Writes a name beside each point (x, y), on the side that is farthest from all other points, names and the edge.
+
+    `others` are points without a name. Call it when the limits of the axes are final.
+    """
+    axes.figure.draw_without_rendering()  # lays the axes out
+    pixels = axes.transData.transform
+    taken = pixels(points if others is None else np.concatenate([points, others]))
+    box, dot = axes.bbox, axes.figure.dpi / 72
+    for point, name in zip(pixels(points), names, strict=True):
+        reach = dot * np.array([5 + 2 * len(name), 7])  # from a point to the middle of its name, at 7 points
+        middles = point + SIDES * reach
+        room = np.minimum(middles - [box.x0, box.y0], [box.x1, box.y1] - middles) - reach / 2
+        free = np.linalg.norm((middles[:, None] - taken[None]) / reach, axis=-1).min(axis=1)
+        best = (free + 10 * np.minimum(room, 0).sum(axis=1)).argmax()
+        taken, (across, up) = np.vstack([taken, middles[best]]), SIDES[best]
+        aligned = {"ha": ("center", "left", "right")[int(across)], "va": ("center", "bottom", "top")[int(up)]}
+        place = {"xytext": (4 * across, 3 * up), "textcoords": "offset points", "fontsize": 7}
+        text = axes.annotate(name, axes.transData.inverted().transform(point), **place, **aligned)
+        text.set_path_effects([withStroke(linewidth=2, foreground="white")])

@@ -1,26 +1,19 @@
-"""Metrics written as functions of per-example means, so that they can be bootstrapped."""
+"""Metrics written as functions of per-example means, so that they can be bootstrapped; correlations along an axis."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
-from scipy import special
+from jaxtyping import Float, Int, Num, Shaped
+from scipy import special, stats
 
-from analysis.statistics.resampling import Numbers
-from analysis.texts.examples import Example
-from analysis.texts.tasks import REGRESSION, Task, task_named
+from analysis.statistics.resampling import ROUNDING, Numbers
 
 LOSS = "loss"  # cross entropy (nats); of a regression the squared error (squared units of the labels)
 PEARSON = "pearson"
 
 Logits = Float[np.ndarray, "variant sequence class"]
 Labels = Int[np.ndarray, " sequence"] | Float[np.ndarray, " sequence"]  # numbers are those of a regression
-
-
-def labels_of(examples: Sequence[Example]) -> Labels:
-    """The labels of examples: classes, or numbers of a regression."""
-    return np.array([example.label for example in examples])
 
 
 def correct(logits: Logits, labels: Labels) -> Float[np.ndarray, "variant sequence 1"]:
@@ -56,16 +49,21 @@ def matthews(cells: Float[np.ndarray, "... 4"]) -> Float[np.ndarray, "..."]:
     return divided(a * d - b * c, np.sqrt(np.maximum(product, 0)))
 
 
-def moments(logits: Logits, labels: Labels) -> Float[np.ndarray, "variant sequence 5"]:
+def products(logits: Logits, labels: Labels) -> Float[np.ndarray, "variant sequence 5"]:
     """Answer, label, their squares and their product: a correlation is a function of their means."""
     answers, true = np.broadcast_arrays(logits[..., 0].astype(np.float64), labels.astype(np.float64))
     return np.stack([answers, true, answers**2, true**2, answers * true], axis=-1)
 
 
-def pearson(means: Float[np.ndarray, "... 5"]) -> Float[np.ndarray, "..."]:
-    """Pearson's correlation from the means of `moments`; 0 for constant answers."""
+def correlation(means: Float[np.ndarray, "... 5"]) -> Float[np.ndarray, "..."]:
+    """Pearson's correlation from the means of `products`; 0 for constant answers."""
     x, y, xx, yy, xy = np.moveaxis(means, -1, 0)
-    return divided(xy - x * y, np.sqrt(np.maximum((xx - x**2) * (yy - y**2), 0)))
+    # Differences no larger than rounding errors are exactly zero.
+    varied, varied_true = (
+        np.where(square - mean**2 > ROUNDING * square, square - mean**2, 0)
+        for mean, square in ((x, xx), (y, yy))
+    )
+    return divided(xy - x * y, np.sqrt(varied * varied_true))
 
 
 class Metric(NamedTuple):
@@ -80,21 +78,28 @@ METRICS = {
     LOSS: Metric(losses, lambda means: means[..., 0]),
     "f1": Metric(confusion, f1),
     "matthews": Metric(confusion, matthews),
-    PEARSON: Metric(moments, pearson),
+    PEARSON: Metric(products, correlation),
 }
-
-
-def metrics_of(task: str | Task) -> tuple[str, ...]:
-    """The metrics in which a task's changes are reported: its own, accuracy and the loss; of a regression Pearson's.
-
-    Spearman's correlation is left out, since ranks are no function of means over sequences.
-    """
-    task = task_named(task)
-    if task.kind == REGRESSION:
-        return PEARSON, LOSS
-    return tuple(dict.fromkeys([*task.metrics, "accuracy", LOSS]))
 
 
 def divided(numerator: Numbers, denominator: Numbers) -> Float[np.ndarray, "..."]:
     """The quotient, 0 where the denominator is 0."""
     return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
+
+
+def pearson(
+    first: Num[np.ndarray, "..."], second: Num[np.ndarray, "..."], axis: int = -1
+) -> Shaped[np.ndarray, "..."]:
+    """Pearson's correlation along an axis; NaN where one side is constant. Scipy computes p-values too: too slow."""
+    varies = (np.ptp(first, axis) > 0) & (np.ptp(second, axis) > 0)
+    first, second = (values - values.mean(axis, keepdims=True) for values in (first, second))
+    squares = (first**2).sum(axis) * (second**2).sum(axis)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(varies, (first * second).sum(axis) / np.sqrt(squares), np.nan)
+
+
+def spearman(
+    first: Num[np.ndarray, "..."], second: Num[np.ndarray, "..."], axis: int = -1
+) -> Shaped[np.ndarray, "..."]:
+    """Spearman's correlation: that of the ranks."""
+    return pearson(stats.rankdata(first, axis=axis), stats.rankdata(second, axis=axis), axis)

@@ -19,17 +19,17 @@ from analysis.statistics.intervals import crossed_interval
 
 AUC, REFITTED = "auc", "refitted loss"
 EFFECT_METRICS = (AUC, REFITTED, "loss", "accuracy")
-Scores = Float[np.ndarray, "*variant sequence"]
+BySequence = Float[np.ndarray, "*variant sequence"]
 Classes = Int[np.ndarray, " sequence"]
 
 
-def match_logit(logits: Float[np.ndarray, "*variant sequence class"], match: int = 1) -> Scores:
+def match_logit(logits: Float[np.ndarray, "*variant sequence class"], match: int = 1) -> BySequence:
     """The log odds of class `match` against all others: log p - log(1 - p)."""
     others = np.delete(logits.astype(np.float64), match, axis=-1)
     return logits[..., match] - special.logsumexp(others, axis=-1)
 
 
-def auc_parts(scores: Scores, positive: Bool[np.ndarray, " sequence"]) -> Scores:
+def auc_parts(scores: BySequence, positive: Bool[np.ndarray, " sequence"]) -> BySequence:
     """A number for every sequence; their mean is the AUC and their standard error is DeLong's.
 
     The AUC is the probability that a positive sequence has a higher score than a negative one; ties count half. NaN if
@@ -59,7 +59,7 @@ def stratified_halves(labels: Classes, seed: int = 0) -> Bool[np.ndarray, " sequ
     return half
 
 
-def refitted_losses(logits: Logits, labels: Classes) -> Scores:
+def refitted_losses(logits: Logits, labels: Classes) -> BySequence:
     """The cross entropy of every sequence (nats) under a logistic regression on logits, fitted on the other half."""
     half = stratified_halves(labels)
     cross_entropy = np.full(logits.shape[:2], np.nan)
@@ -74,7 +74,7 @@ def refitted_losses(logits: Logits, labels: Classes) -> Scores:
     return cross_entropy
 
 
-def costs_by_metric(logits: Logits, labels: Classes, match: int = 1) -> dict[str, Scores]:
+def costs_by_metric(logits: Logits, labels: Classes, match: int = 1) -> dict[str, BySequence]:
     """A number for every variant and sequence and each of EFFECT_METRICS, larger where the answers are worse.
 
     Their means are the losses (nats), and the AUC and the accuracy with a minus sign. `match` is the class whose log

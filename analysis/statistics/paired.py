@@ -9,6 +9,7 @@ from scipy import optimize, stats
 from statsmodels.stats.power import TTestPower
 
 POWER = 0.8
+FEW = 10  # changed answers
 
 
 def change_interval(
@@ -16,15 +17,25 @@ def change_interval(
 ) -> Float[np.ndarray, "end variant"]:
     """Both ends of the interval of a change of accuracy, from how many of `n` answers turn right and wrong.
 
-    The Wald interval after .5 is added to each of the four cells of the paired table (Agresti and Min 2005). Where no
-    answer changes, it reaches as far as the rule of three: -ln(alpha / 2) / n, 3.7 / n at 95 %.
+    The Wald interval after .5 is added to each of the four cells of the paired table (Agresti and Min 2005). Where
+    fewer than FEW answers change, it misses losses without gains too often; there the ends are those of Clopper and
+    Pearson 1934 for the share of answers that turn right minus the opposite ones for wrong, each at half the error.
     """
     gains, lost = np.asarray(gains), np.asarray(lost)
     total, change = n + 2, gains - lost
     error = np.sqrt(gains + lost + 1 - change**2 / total) / total
-    half = np.where(gains + lost > 0, stats.norm.ppf(1 - alpha / 2) * error, -np.log(alpha / 2) / n)
-    middle = np.where(gains + lost > 0, change / total, 0.0)
-    return np.stack([middle - half, middle + half])
+    wald = change / total + stats.norm.ppf(1 - alpha / 2) * error * np.array([[-1], [1]])
+    (fewest, most), (fewest_lost, most_lost) = (share_limits(count, n, alpha / 2) for count in (gains, lost))
+    return np.where(gains + lost < FEW, [fewest - most_lost, most - fewest_lost], wald)
+
+
+def share_limits(
+    successes: Int[np.ndarray, " variant"], n: int, alpha: float
+) -> Float[np.ndarray, "end variant"]:
+    """Both ends of the interval of Clopper and Pearson for a share of `n`."""
+    low = stats.beta.ppf(alpha / 2, successes, n - successes + 1)
+    high = stats.beta.ppf(1 - alpha / 2, successes + 1, n - successes)
+    return np.stack([np.where(successes > 0, low, 0.0), np.where(successes < n, high, 1.0)])
 
 
 class NotWorse(NamedTuple):
@@ -42,7 +53,9 @@ def not_worse(gains: int, lost: int, n: int, margin: float, alpha: float = 0.05)
     A margin below what `n` answers can show if none changes is inconclusive, whatever changes.
     """
     low, high = (float(end[0]) for end in change_interval(np.array([gains]), np.array([lost]), n, alpha))
-    needed = int(np.ceil(-np.log(alpha / 2) / margin))
+    needed = int(
+        np.ceil(np.log(alpha / 4) / np.log1p(-margin))
+    )  # what `change_interval` needs if none changes
     if n < needed:
         return NotWorse(low, high, None, f"{n} answers: a margin of {margin:.2g} needs {needed}")
     if low >= -margin:

@@ -9,8 +9,8 @@ import xarray as xr
 
 from analysis.errors import InputError
 from analysis.roles import PUBLISHED_ROLES as PUBLISHED_ROLES
-from analysis.roles import ROLES, families
-from analysis.texts.examples import RELATIONS
+from analysis.roles import RELATIONS, ROLES, families
+from analysis.tables import stacked
 
 COARSE = tuple(families())
 DIRECTIONS = {
@@ -125,6 +125,18 @@ def coarse_memberships(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({coarse: members[roles].any(axis=1) for coarse, roles in present.items()})
 
 
+def local_and_syntactic(table: pd.DataFrame) -> dict[str, int]:
+    """Heads that are local, that have the pooled syntactic role, both, and local with any of the syntactic roles."""
+    members, coarse = memberships(table), coarse_memberships(table)
+    sets = {
+        "local": members["local"],
+        "syntactic": members["syntactic"],
+        "both": members["local"] & members["syntactic"],
+        "both_any": members["local"] & coarse["syntactic"],
+    }
+    return {name: int(heads.sum()) for name, heads in sets.items()}
+
+
 def layer_counts(table: pd.DataFrame) -> pd.DataFrame:
     """Heads per layer: (task, state,) layer, role, heads.
 
@@ -133,10 +145,8 @@ def layer_counts(table: pd.DataFrame) -> pd.DataFrame:
     """
     group = _group(table)
     if group:
-        parts = {
-            key: layer_counts(part.drop(columns=group)) for key, part in table.groupby(group, sort=False)
-        }
-        return pd.concat(parts, names=group).reset_index(level=group).reset_index(drop=True)
+        parts = table.groupby(group, sort=False)
+        return stacked({key: layer_counts(part.drop(columns=group)) for key, part in parts}, *group)
     members = memberships(table)
     several = coarse_memberships(table).sum(axis=1) >= 2
     marks = members.assign(**{"multi-functional": several, "none": ~members.any(axis=1)})

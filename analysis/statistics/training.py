@@ -47,10 +47,10 @@ def trained_runs(finetune: pd.DataFrame) -> set[Run]:
     return {(str(task), int(seed)) for task, seed in zip(rows["task"], rows["seed"], strict=True)}
 
 
-Labels = Mapping[str, Int[np.ndarray, " sequence"]]  # by task
+LabelsByTask = Mapping[str, Int[np.ndarray, " sequence"]]
 
 
-def constants(labels: Labels) -> dict[str, float]:
+def constants(labels: LabelsByTask) -> dict[str, float]:
     """The accuracy of the most frequent answer, by task. Raises InputError for numbers, the labels of a regression."""
     for task, classes in labels.items():
         if not np.issubdtype(classes.dtype, np.integer):

@@ -26,6 +26,7 @@ RANDOM = re.compile(r"(?<=\bT_)[0-9a-f]{5}(?=_|\b)|(?<= at )0x[0-9a-f]+")
 HEADING = re.compile(r"^#+ +(.+)", re.MULTILINE)
 FIGURE = re.compile(r"save_figure\(.*?f?\"([^\" ]+)\"\)$", re.MULTILINE | re.DOTALL)
 PLACE = re.compile(r"\{[^}]*\}")  # of a value in the name of a figure
+CAPTION = "caption"  # marks an output in its metadata
 DICTIONARY = ROOT / "docs" / "tables.yaml"  # of tables and figures
 # For JupyterLab, Jupyter Book, and nbconvert with nbviewer. The output of folded code stays visible.
 FOLDED = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"], "transient": {"remove_source": True}}
@@ -59,16 +60,26 @@ def cleaned(notebook):
 
 
 def described(notebook) -> None:
-    """Gives every picture the words of docs/tables.yaml for its figure; one that is not saved, the heading above it."""
-    meanings, text = parse_yaml(DICTIONARY.read_bytes(), DICTIONARY)["figures"], ""
+    """Gives every picture the caption that its figure has in docs/tables.yaml, below it and as alternative text.
+
+    A picture that is not saved has the heading above it as alternative text, and no caption.
+    """
+    captions, text = parse_yaml(DICTIONARY.read_bytes(), DICTIONARY)["figures"], ""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             text = (HEADING.findall(cell.source) or [text])[-1]
-        for output in cell.get("outputs", []):
+            continue
+        saved = FIGURE.findall(cell.source)
+        caption = captions.get(PLACE.sub("*", saved[-1])) if saved else None
+        outputs = [output for output in cell.outputs if CAPTION not in output.get("metadata", {})]
+        cell.outputs = []
+        for output in outputs:
+            cell.outputs.append(output)
             if "image/png" in output.get("data", {}):
-                saved = FIGURE.findall(cell.source)
-                alt = meanings.get(PLACE.sub("*", saved[-1]), text) if saved else text
-                output.setdefault("metadata", {}).setdefault("image/png", {})["alt"] = alt
+                output.metadata.setdefault("image/png", {})["alt"] = caption or text
+                if caption:
+                    below = {"data": {"text/markdown": caption}, "metadata": {CAPTION: True}}
+                    cell.outputs.append(nbformat.v4.new_output("display_data", **below))
 
 
 def linked(notebook, name: str, order: Sequence[str], cpu_seconds: float):

@@ -20,6 +20,7 @@ from analysis.statistics.roles import LABELS
 from analysis.study.profiles import declared, notebook_names, parse_name, source
 from analysis.study.provenance import PARSER, data_digest, new_record, records_in, weights_of, write_record
 from analysis.study.runs import STATES, VARIABLE, Folders, Run, short
+from analysis.tables import stacked
 
 ATTENTION = "attention"  # the map source whose scores have no suffix in their file name
 BOOLEAN = (*LABELS, "exceeds_control")  # columns with missing values
@@ -103,8 +104,12 @@ class Results(Folders):
     def _missing(self, path: Path) -> InputError:
         """What a run says of a file that it cannot read."""
         known = self.run.notebook in notebook_names()
-        remedy = f"make {self.run.name if known else 'reproduce'} PROFILE={self.profile.home.name}"
-        return InputError(f"{short(path)} is missing or damaged: {remedy} makes all that this notebook reads")
+        command = f"make {self.run.name if known else 'reproduce'} PROFILE={self.profile.home.name}"
+        if path.exists():  # the run that made it counts as done
+            return InputError(
+                f"{short(path)} is damaged: delete {short(self.profile.cache / 'done')}, and run {command}"
+            )
+        return InputError(f"{short(path)} is missing: {command} makes all that this notebook reads")
 
     def checkpoint(self, task: str, seed: int, new: bool = False) -> Path:
         """The folder of the encoder fine-tuned on a task with a seed; `new`: the folder in which to save it."""
@@ -239,10 +244,7 @@ class Results(Folders):
     def role_tables(self, tasks: Sequence[str]) -> pd.DataFrame:
         """The role tables of all tasks, pre-trained and fine-tuned, with leading columns task and state."""
         runs = [(task, state) for task in tasks for state in STATES]
-        tables = {run: self.load_table(f"roles-{'-'.join(run)}") for run in runs}
-        return (
-            pd.concat(tables, names=["task", "state"]).reset_index(["task", "state"]).reset_index(drop=True)
-        )
+        return stacked({run: self.load_table(f"roles-{'-'.join(run)}") for run in runs}, "task", "state")
 
     def save_figure(self, figure: Figure, name: str) -> None:
         """Writes a figure as PNG and SVG, the same bytes for the same figure.

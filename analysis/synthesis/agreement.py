@@ -8,7 +8,7 @@ import pandas as pd
 from jaxtyping import Float
 from scipy import stats
 
-from analysis.statistics.correlations import pearson
+from analysis.statistics.answers import pearson
 from analysis.statistics.intervals import mean_interval
 from analysis.statistics.layers import head_grid
 

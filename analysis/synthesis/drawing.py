@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.figures import theme
-from analysis.figures.colours import MISSING, colour, ink, marker
+from analysis.figures.colours import colour, ink, marker
 
 
 def set_effects(excess: pd.DataFrame, names: dict[str, str]) -> Figure:
@@ -47,7 +47,7 @@ def rank_correlations(pairs: pd.DataFrame) -> Figure:
         shade = "white" if abs(row.value) > 0.65 else "black"
         text = f"{row.value:.2f}" + (f"\n[{row.low:.2f}, {row.high:.2f}]" if np.isfinite(row.low) else "")
         axes.text(place[1], place[0], text, ha="center", va="center", fontsize=7, color=shade)
-    axes.set_facecolor(MISSING)
+    theme.hatch_missing(axes)
     mesh = axes.imshow(np.ma.masked_invalid(values), cmap="vlag", vmin=-1, vmax=1, aspect="auto")
     axes.set_xticks(range(len(names)), [name.replace(" ", "\n", 1).replace(", ", ",\n") for name in names])
     axes.set_yticks(range(len(names)), names)

@@ -15,7 +15,6 @@ from analysis.encoders.interventions import Head, Intervention, head_name, predi
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.scores.extraction import extract
-from analysis.statistics.answers import labels_of
 from analysis.statistics.changes import BASELINE, by_head
 from analysis.statistics.effects import AUC, auc_parts, effect_table, match_logit
 from analysis.statistics.intervals import crossed_interval, draws_interval, wilson_interval
@@ -40,7 +39,7 @@ from analysis.synthesis.matching import (
     overlap,
     row_counts,
 )
-from analysis.texts.examples import Example
+from analysis.texts.examples import Example, labels_of
 
 T = TypeVar("T")
 Run = tuple[str, int]  # task, fine-tuning seed

@@ -100,7 +100,7 @@ def _spans(words: pd.DataFrame, place: str) -> Iterator[Span]:
 def _document(name: str, words: pd.DataFrame, spans: Sequence[Span]) -> Document:
     """A document with the mentions at these spans; the same span of the same chain counts once.
 
-    The head word of a mention is its first word whose syntactic head lies outside the mention.
+    The head word of a mention is its first word whose governor lies outside the mention.
     """
     mentions = pd.DataFrame(sorted(set(spans)), columns=["start", "end", "chain"])
     extents = mentions[["start", "end"]].to_numpy(dtype=int)

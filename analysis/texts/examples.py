@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Num
 from scipy.cluster.hierarchy import DisjointSet
 
 from analysis.errors import InputError
@@ -28,8 +29,6 @@ class Relation(NamedTuple):
 
 
 Relations = Mapping[str, Sequence[Relation]]
-REVERSED = "_reversed"  # the end of the name of a relation from head to dependent
-RELATIONS = ("nsubj", "dobj", "amod", "advmod")  # the syntactic roles of Pande 2021
 # Universal Dependencies v2, with `dobj` for `obj`.
 UNIVERSAL = frozenset(
     """acl advcl advmod amod appos aux case cc ccomp clf compound conj cop csubj dep det discourse dislocated dobj
@@ -130,6 +129,11 @@ def as_sequences(examples: Sequence[Example]) -> list[Example]:
             Example(f"{example.id}#{place}", *shared, text) for place, text in enumerate(example.choices)
         ]
     return sequences
+
+
+def labels_of(examples: Sequence[Example]) -> Num[np.ndarray, " sequence"]:
+    """The labels of examples: classes, or numbers of a regression."""
+    return np.array([example.label for example in examples])
 
 
 def shared_examples(train: Sequence[Example], dev: Sequence[Example]) -> int:

@@ -109,6 +109,19 @@ def task_named(task: str | Task) -> Task:
     return TASKS[task]
 
 
+def metrics_of(task: str | Task) -> tuple[str, ...]:
+    """The metrics in which a task's changes are reported: its own, accuracy and the loss; of a regression Pearson's.
+
+    Spearman's correlation is left out, since ranks are no function of means over sequences.
+    """
+    task = task_named(task)
+    return (
+        ("pearson", "loss")
+        if task.kind == REGRESSION
+        else tuple(dict.fromkeys([*task.metrics, "accuracy", "loss"]))
+    )
+
+
 def original(name: str) -> str:
     """The task of GLUE that a toy task imitates; any other name stays the same."""
     return TOY_TASKS[name].like if name in TOY_TASKS else name

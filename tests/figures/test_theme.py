@@ -1,3 +1,6 @@
+from itertools import combinations
+
+import matplotlib as mpl
 import numpy as np
 from drawing import HEADS, LAYERS, ROLES, role_table
 
@@ -9,6 +12,8 @@ def test_every_role_has_its_own_colour_and_marker():
     assert [*roles.ROLES] == ROLES
     assert len({*map(colours.colour, ROLES)}) == len({*map(colours.marker, ROLES)}) == len(ROLES)
     assert colours.colour("window_3") == colours.OTHER_COLOUR
+    fixed = [colours.SKY, colours.WINE, colours.MATCHING_HEADS]
+    assert [colours.colour(role) for role in ("cls", "sep", "match")] == fixed
     assert theme.in_order(["none", "sep", "local", "sep"]) == ["local", "sep", "none"]
     for role in ROLES:  # a line shows on white
         red, green, blue = colours.ink(role)
@@ -22,3 +27,39 @@ def test_layer_head_agrees_with_a_lookup_of_every_cell():
         assert matrix.shape == (LAYERS, HEADS)
         expected = table[value].astype("Float64").to_numpy(float, na_value=np.nan)
         np.testing.assert_array_equal(matrix[table["layer"], table["head"]], expected)
+
+
+def test_settings_of_the_user_do_not_act():
+    """As a matplotlibrc would set them."""
+    theme.style()
+    expected = dict(mpl.rcParams)
+    mpl.rcParams.update({"lines.linewidth": 9.0, "axes.grid": True, "figure.facecolor": "red"})
+    theme.style()
+    assert dict(mpl.rcParams) == expected
+
+
+def test_names_stand_beside_their_points_and_not_on_another():
+    axes = theme.canvas(3, 3)
+    points = np.array([[0, 0], [0.5, 0.5], [0.52, 0.5], [1, 1.0]])
+    axes.scatter(*points.T)
+    theme.name_points(axes, points[:3], ["0-0", "2-9", "1-1"], points[3:])
+    axes.figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert [text.get_text() for text in axes.texts] == ["0-0", "2-9", "1-1"]
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    pixels = axes.transData.transform(points)
+    assert not any(box.contains(*pixel) for box in boxes for pixel in pixels)
+
+
+def test_missing_cells_are_hatched_and_quantities_begin_near_white():
+    axes = theme.canvas(3, 3)
+    mesh = theme.layer_head_mesh(axes, np.array([[0.0, 1], [2, np.nan]]), vmin=0)
+    assert axes.patch.get_hatch()
+    assert mesh.to_rgba(0.0)[:3] > (0.95, 0.95, 0.95)
+    assert np.isnan(mesh.get_array().filled(np.nan)[1, 1])
+
+
+def test_roles_stand_by_family():
+    assert theme.in_order(["match", "sep", "other", "block", "nsubj", "delimiter"]) == [
+        "nsubj", "delimiter", "sep", "block", "match", "other",
+    ]  # fmt: skip

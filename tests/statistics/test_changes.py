@@ -7,8 +7,9 @@ from sklearn.metrics import accuracy_score, f1_score, log_loss, matthews_corrcoe
 from statsmodels.stats.contingency_tables import mcnemar as mcnemar_of_statsmodels
 from statsmodels.stats.multitest import multipletests
 
-from analysis.statistics.answers import METRICS, metrics_of
+from analysis.statistics.answers import METRICS, pearson, spearman
 from analysis.statistics.changes import BASELINE, change_table, compared, rises
+from analysis.texts.tasks import metrics_of
 
 N, HEADS = 60, 5
 ORACLES = {
@@ -41,7 +42,7 @@ def test_baseline_and_change_are_those_of_sklearn(study, metric: str):
     assert table["baseline"].to_numpy() == pytest.approx(expected[0])
     assert table["change"].to_numpy() == pytest.approx(np.subtract(expected[1:], expected[0]), abs=1e-9)
     unchanged = table.loc[0, ["change", "p", "low", "high"]].tolist()
-    end = 3.689 / N if metric == "accuracy" else 0  # the rule of three
+    end = 1 - 0.0125 ** (1 / N) if metric == "accuracy" else 0  # the exact limit of a share of 0
     assert unchanged == pytest.approx([0, 1, -end, end], rel=1e-3)
 
 
@@ -155,3 +156,14 @@ def test_changes_of_the_size_of_rounding_are_no_changes():
     assert (change_table(logits, labels, ["loss"], resamples=99)["p"] == 1).all()
     summary = rises(logits, labels, "loss", permutations=99)
     assert (summary.raised, summary.beyond) == (0, 0)
+
+
+def test_a_constant_has_no_correlation_whatever_its_value():
+    """Sums in floating point would leave a spread to three times .1."""
+    rng = np.random.default_rng(0)
+    varied, constant = rng.random(7), np.full(7, 0.1)
+    assert np.isnan([pearson(varied, constant), pearson(constant, varied), spearman(constant, varied)]).all()
+    assert pearson(varied, varied**2) == pytest.approx(stats.pearsonr(varied, varied**2).statistic)
+    metric = METRICS["pearson"]
+    means = metric.columns(np.stack([constant, varied**2])[..., None], varied).mean(axis=1)
+    assert metric.value(means).tolist() == [0, pytest.approx(pearson(varied, varied**2))]

@@ -1,3 +1,5 @@
+from io import StringIO
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +16,8 @@ from analysis.statistics.claims import (
     judge,
     not_applicable,
     read_claims,
+    together,
+    unit,
     with_control,
 )
 from analysis.statistics.intervals import draws_interval
@@ -45,6 +49,8 @@ def around(*values: float, half: float = 0.05) -> pd.DataFrame:
         ([0.7, 0.46], {"every": True}, "inconclusive"),
         ([0.4, 0.46], {"every": True}, "not supported"),
         ([0.9, 0.49, 0.49], {}, "inconclusive"),  # most units lie on the other side
+        ([0.9, 0.49], {}, "inconclusive"),  # half of them do
+        ([0.9, 0.51], {}, "supported"),
     ],
 )
 def test_a_verdict_follows_from_the_intervals_of_units(values, words, verdict):
@@ -195,6 +201,8 @@ def test_the_table_has_a_link_and_an_anchor_for_each_claim_and_explains_each_mar
     assert "| > 0.5 |  |  | not supported |" in text
     assert (text.count(LEGEND), text.count(OURS_LEGEND)) == (1, 1)
     assert LEGEND not in claims_markdown(table.tail(1), known)
+    saved = pd.read_csv(StringIO(table.to_csv(index=False)))
+    assert claims_markdown(saved, known, "figures") == text
     tables = {"p": table, "earlier": table.rename(columns={"low": "lower"}), "none": table.head(0)}
     assert current(tables).keys() == {"p"}
 
@@ -208,3 +216,14 @@ def test_a_reader_sees_units_runs_what_an_interval_covers_the_least_favourable_a
     assert (row["interval over"], row["units"]) == ("sequences", "task × 2, run × 3: 0.70 (u1) to 0.90 (u0)")
     (row,) = cells(claim_table(known, {}), known).to_dict("records")
     assert (row["claim"], row["units"]) == ("the sink gets most", "")
+
+
+def test_a_unit_is_a_mean_over_runs_and_items_or_a_difference_and_has_a_reason_without_runs():
+    rng = np.random.default_rng(0)
+    one, other, none = rng.random((3, 40)), rng.random((4, 40)), np.empty((0, 40))
+    rows = together([unit("a", [one, other], [other]), unit("b", [one, none], reason="not run")])
+    assert rows["value"].tolist()[0] == pytest.approx(one.mean() - other.mean())
+    assert rows.loc[0, ["runs", "control"]].tolist() == [3, pytest.approx(other.mean())]
+    assert rows["reason"].fillna("").tolist() == ["", "not run"]
+    assert "control" not in unit("a", [one], [none])
+    assert together([], "no task")["reason"].tolist() == ["no task"]

@@ -3,7 +3,8 @@ import pytest
 from scipy import stats
 
 from analysis.statistics.claims import judge
-from analysis.statistics.intervals import crossed_interval, draws_interval, wilson_interval
+from analysis.statistics.effects import auc_parts
+from analysis.statistics.intervals import crossed_interval, draws_interval, mean_interval, wilson_interval
 from analysis.statistics.resampling import resampled
 
 SEQUENCES, STUDIES = 60, 300
@@ -72,3 +73,29 @@ def share_by_draws(count: int, n: int) -> tuple[float, float]:
     """The interval of a share +- 1.96 of the standard deviation that its bootstrap draws have."""
     half = 1.96 * np.sqrt(count * (n - count) / n**3)
     return count / n - half, count / n + half
+
+
+@pytest.mark.parametrize(("before", "after"), [(0.96, 0.96), (0.96, 0.94), (0.96, 0.90)])
+def test_differences_of_aucs_near_1_are_covered(before, after):
+    """DeLong's interval of a single AUC of .96 covers .90; only differences are judged, and these are paired."""
+    rng, positive, covered, too_low = np.random.default_rng(0), np.arange(120) % 2 == 0, 0, 0
+    first, second = (np.sqrt(2) * stats.norm.ppf(auc) * positive for auc in (before, after))
+    for _ in range(1000):
+        noise, other = rng.standard_normal((2, 1, 120))
+        parts = [
+            auc_parts(scores, positive) for scores in (first + noise, second + 0.9 * noise + 0.436 * other)
+        ]
+        _, low, high = crossed_interval(parts[0] - parts[1])
+        covered += low <= before - after <= high
+        too_low += low > before - after
+    assert covered / 1000 > 0.92
+    assert too_low / 1000 < 0.025  # seldom a fall that is not there
+
+
+@pytest.mark.parametrize(("sequences", "least", "most"), [(1, 0.8, 0.9), (20, 0.93, 0.97), (50, 0.93, 0.97)])
+def test_means_of_ten_blocks_are_covered_though_sequences_are_skewed(sequences, least, most):
+    """Lognormal sequences (skewness 6); an interval over ten of them, instead of ten blocks, covers .85."""
+    values = np.random.default_rng(0).lognormal(0, 1, (2000, 10, sequences)).mean(axis=-1)
+    ends = np.array([mean_interval(row) for row in values])
+    covered = np.mean((ends[:, 1] <= np.exp(0.5)) & (np.exp(0.5) <= ends[:, 2]))
+    assert least < covered < most

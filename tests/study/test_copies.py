@@ -7,9 +7,9 @@ import pytest
 from nbconvert import HTMLExporter
 from studies import Study, error_of
 
-from analysis.files import ROOT
+from analysis.files import ROOT, parse_yaml
 from analysis.run import run
-from analysis.study.copies import described, linked, prepared, refresh
+from analysis.study.copies import DICTIONARY, described, linked, prepared, refresh
 
 
 def test_set_up_is_folded_in_a_web_page():
@@ -23,8 +23,8 @@ def test_set_up_is_folded_in_a_web_page():
     assert "300 sequences" in text
 
 
-def test_a_picture_has_an_alternative_text():
-    """What the dictionary says of the figure, or else the heading above it, also in a web page."""
+def test_a_picture_has_a_caption_and_an_alternative_text():
+    """What the dictionary says of the figure, or else the heading above it, also in a web page; once, if repeated."""
     picture = nbformat.v4.new_output("display_data", {"image/png": "iVBORw0KGgo="})
     codes = ['results.save_figure(head_grids(a, "b"), f"F3-means-{task}")', "draw()"]
     notebook = nbformat.v4.new_notebook()
@@ -32,8 +32,14 @@ def test_a_picture_has_an_alternative_text():
         notebook.cells.append(nbformat.v4.new_markdown_cell("## Layers?\n\nHeads by layer."))
         notebook.cells.append(nbformat.v4.new_code_cell(code, outputs=[nbformat.from_dict(picture)]))
     described(notebook)
+    described(notebook)
     texts = [notebook.cells[place].outputs[0].metadata["image/png"]["alt"] for place in (1, 3)]
-    assert texts == ["Mean scores of all heads, by role.", "Layers?"]
+    caption = parse_yaml(DICTIONARY.read_bytes(), DICTIONARY)["figures"]["F3-means-*"]
+    assert texts == [caption, "Layers?"]
+    below = [
+        [output.data.get("text/markdown") for output in notebook.cells[place].outputs[1:]] for place in (1, 3)
+    ]
+    assert below == [[caption], []]
     pages = HTMLExporter(extra_template_basedirs=[str(ROOT / "tools")], template_name="report")
     assert f'alt="{texts[0]}"' in pages.from_notebook_node(notebook)[0]
 

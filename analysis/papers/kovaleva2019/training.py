@@ -19,12 +19,12 @@ from analysis.encoders.measures import decide, measure
 from analysis.encoders.models import Encoder, load_classifier, load_encoder, load_tokenizer, random_encoder
 from analysis.errors import InputError
 from analysis.papers.kovaleva2019.names import PRETRAINED, RANDOM, UNTUNED
-from analysis.statistics.answers import Labels, labels_of, metrics_of
+from analysis.statistics.answers import Labels
 from analysis.statistics.changes import change_table, compared, rises
 from analysis.statistics.intervals import crossed_interval
 from analysis.statistics.training import Run
-from analysis.texts.examples import Example
-from analysis.texts.tasks import task_named
+from analysis.texts.examples import Example, labels_of
+from analysis.texts.tasks import metrics_of, task_named
 
 COLUMNS = "task seed unit layer head metric baseline change low high p p_by n put_right put_wrong".split()
 

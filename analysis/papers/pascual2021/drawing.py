@@ -11,7 +11,7 @@ from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 
 from analysis.figures import theme
-from analysis.figures.colours import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILION
+from analysis.figures.colours import BLUE, GREEN, GREY, ORANGE, PURPLE, SEQUENTIAL, VERMILION
 from analysis.papers.pascual2021.measures import (
     ATTENTION,
     EFFECTIVE,
@@ -20,6 +20,7 @@ from analysis.papers.pascual2021.measures import (
     JSD,
     LOCAL,
     MIXING,
+    TOKENS,
     VALUES,
     WHOLE,
 )
@@ -43,7 +44,6 @@ SYSTEMS = {
     "attribution": (VERMILION, "s", "best head on attribution"),
 }
 MEASURES = {JSD: "Jensen-Shannon\ndivergence (bits)", "pearson": "Pearson correlation\nof rows"}
-TOKENS = {"all": "all tokens", "text": "without special tokens"}
 
 
 def map_panels(
@@ -58,7 +58,7 @@ def map_panels(
     for row, (kind, (layer, head)) in zip(grid, heads.items(), strict=True):
         for axes, values in zip(row, maps.values(), strict=True):
             weights = np.ma.masked_less(values[layer, head], 0)
-            axes.imshow(weights, cmap="mako_r", norm=PowerNorm(0.5, 0), interpolation="nearest")
+            axes.imshow(weights, cmap=SEQUENTIAL, norm=PowerNorm(0.5, 0), interpolation="nearest")
             axes.set(xticks=[], yticks=[])
         row[0].set_yticks(range(0, len(tokens), step), labels=tokens[::step], fontsize=6.5, parse_math=False)
         row[0].set_ylabel(f"{kind}\nlayer {layer}, head {head}")
