@@ -40,6 +40,7 @@ arcs_minimum: int = 100  # of a relation
 document_limit: int = 128  # word pieces of a document that are read, with special tokens
 probe_seeds: list[int] = [0, 1, 2]
 probe_step: int = 1  # sentences of an update
+train_every: int = 1  # 2: every second sentence of the training files, which halves the time
 glove: str | None = None  # a file of GloVe vectors as text
 
 # %%
@@ -343,6 +344,7 @@ finding(
 
 # %%
 training = read_trees(conllu_files(conllu_train, split="train", **bundled)).words
+training = training[training["sentence"] % train_every == 0]
 random_layers = random_encoder(encoder, seed, device, precision, keep_embeddings=True)
 probe_scores, vectors, digest = probes.probe_table(
     [model, random_layers], training, trees.words, probe_seeds, glove, max_tokens, probe_step

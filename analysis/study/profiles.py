@@ -23,6 +23,7 @@ PROFILES = ROOT / "profiles"
 TEXTS = (
     "parser passage_source conllu conllu_train conllu_documents frames dependency_files argument_source"
 ).split()
+NOT_RUN = "not_run"  # a key beside the sections: a list of notebooks that the profile does not run
 ANNOTATIONS = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "__builtins__": {}}
 
 
@@ -83,6 +84,8 @@ def load_profile(profile: str) -> dict[str, dict[str, Any]]:
     path = PROFILES / f"{profile}.yaml"
     sections = _read(path.read_bytes(), path) or {}
     is_mapping = isinstance(sections, dict)
+    if is_mapping:
+        sections = {name: values for name, values in sections.items() if name != NOT_RUN}
     if not is_mapping or not all(isinstance(values or {}, dict) for values in sections.values()):
         raise InputError(
             f"{path}: write sections such as 'common:', and below them indented lines 'name: value'"
@@ -96,6 +99,17 @@ def load_profile(profile: str) -> dict[str, dict[str, Any]]:
             choices = ", ".join(sorted(known_keys[section]))
             raise InputError(f"{path}: unknown key {key!r} in section {section!r}: choose from {choices}")
     return {section: values or {} for section, values in sections.items()}
+
+
+def not_run(profile: str) -> list[str]:
+    """The notebooks that a profile does not run; raises InputError for an unknown profile or notebook."""
+    load_profile(profile)
+    path = PROFILES / f"{profile}.yaml"
+    names = (_read(path.read_bytes(), path) or {}).get(NOT_RUN, [])
+    for name in names:
+        if name not in notebook_names():
+            raise InputError(f"{path}: {NOT_RUN}: unknown notebook {name!r}: choose from {notebook_names()}")
+    return names
 
 
 def parameters(notebook: str, profile: str, settings: Mapping[str, Any] = {}) -> dict[str, Any]:
@@ -142,9 +156,11 @@ def write_parameters(profile: str) -> None:
     """Writes what Make needs to know of a profile into its cache: the parameters of every notebook, and their tasks.
 
     `parameters/<notebook>.yaml` is written only when a value changes, so that Make runs only what depends on it.
-    `tasks.mk` has a variable `<notebook>.<name>` for each list of tasks, and ENCODERS, the encoders of all notebooks.
+    `tasks.mk` has a variable `<notebook>.<name>` for each list of tasks, ENCODERS, which are those of all notebooks,
+    and NOT_RUN. Notebooks that are not run have no lists.
     """
-    notebooks = {name: parameters(name, profile) for name in notebook_names()}
+    names = [name for name in notebook_names() if name not in not_run(profile)]
+    notebooks = {name: parameters(name, profile) for name in names}
     source = load_profile(profile).get("common", {}).get("source")
     folders = Folders(profile)
     folders.prepare()
@@ -152,7 +168,7 @@ def write_parameters(profile: str) -> None:
         for notebook, values in notebooks.items():
             check(notebook, values, values.get("source", source))
     encoders = {values["encoder"] for values in notebooks.values() if "encoder" in values}
-    lines = [f"ENCODERS := {' '.join(sorted(encoders))}\n"]
+    lines = [f"ENCODERS := {' '.join(sorted(encoders))}\n", f"NOT_RUN := {' '.join(not_run(profile))}\n"]
     for notebook, values in notebooks.items():
         for name in (name for name in values if name.endswith("tasks")):
             lines.append(f"{notebook}.{name} := {' '.join(map(task_name, values[name]))}\n")

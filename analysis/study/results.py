@@ -104,8 +104,12 @@ class Results(Folders):
     def _missing(self, path: Path) -> InputError:
         """What a run says of a file that it cannot read."""
         known = self.run.notebook in notebook_names()
-        remedy = f"make {self.run.name if known else 'reproduce'} PROFILE={self.profile.home.name}"
-        return InputError(f"{short(path)} is missing or damaged: {remedy} makes all that this notebook reads")
+        command = f"make {self.run.name if known else 'reproduce'} PROFILE={self.profile.home.name}"
+        if path.exists():  # the run that made it counts as done
+            return InputError(
+                f"{short(path)} is damaged: delete {short(self.profile.cache / 'done')}, and run {command}"
+            )
+        return InputError(f"{short(path)} is missing: {command} makes all that this notebook reads")
 
     def checkpoint(self, task: str, seed: int, new: bool = False) -> Path:
         """The folder of the encoder fine-tuned on a task with a seed; `new`: the folder in which to save it."""

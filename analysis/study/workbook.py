@@ -26,7 +26,7 @@ def digest_of(notebook: nbformat.NotebookNode) -> str:
 
 
 def update(folder: Path = WORKBOOK) -> None:
-    """Makes the missing copies, and those of changed scripts again; prints which copies stay since they were changed."""
+    """Makes the missing copies, and those of changed scripts again; prints which changed copies stay."""
     for name in profiles.notebook_names():
         path = folder / f"{name}.ipynb"
         notebook = jupytext.read(profiles.source(name))

@@ -5,6 +5,7 @@ import yaml
 from studies import PARAMETERS, Study, error_of
 
 from analysis.study import profiles
+from analysis.study.runs import Folders
 
 
 def test_precedence(study: Study):
@@ -114,5 +115,18 @@ def test_tasks_fit_the_source(study: Study, profile: str, message: str):
 
 def test_the_profiles_on_real_texts_name_their_files(tmp_path, monkeypatch):
     monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
-    for profile in ("glue-minilm", "paper"):
+    for profile in ("glue-minilm", "glue-mpnet", "paper"):
         profiles.write_parameters(profile)
+
+
+def test_notebooks_that_are_not_run_have_no_tasks(study: Study):
+    study.notebook("01_first", parameters=PARAMETERS + 'tasks: list[str] = ["toy-qqp"]\n')
+    study.notebook("02_second", parameters=PARAMETERS + 'tasks: list[str] = ["toy-mrpc"]\n')
+    study.profile("quick", "not_run: [02_second]\ncommon: {n: 1}\n")
+    profiles.write_parameters("quick")
+    tasks = (Folders("quick").cache / "tasks.mk").read_text()
+    assert "01_first.tasks := toy-qqp\n" in tasks
+    assert "NOT_RUN := 02_second\n" in tasks
+    assert "02_second.tasks" not in tasks
+    study.profile("quick", "not_run: [03_third]\n")
+    assert "not_run: unknown notebook '03_third'" in error_of(profiles.write_parameters, "quick")
