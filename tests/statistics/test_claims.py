@@ -125,6 +125,7 @@ def test_two_runs_and_times_of_one_machine_decide_nothing(interval, runs, verdic
         (0.52, {}, ("about 0.5", "no")),  # at .4 it is supported
         (0.59, {"threshold": 0.55}, ("about 0.55", "no")),
         (0.9, {}, ("", "yes")),
+        (0.215, {"threshold": 0.2}, ("", "no")),  # one end is near, at .165, and one is not
         (0.02, {"threshold": 0.0}, ("", "")),
     ],
 )
