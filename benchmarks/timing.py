@@ -19,19 +19,23 @@ Values = Mapping[str, float]
 
 
 def medians(
-    competitors: Mapping[str, Callable[[], object]], repeats: int, finish: Callable[[], object] = lambda: None
+    competitors: Mapping[str, Callable[[], object]],
+    repeats: int,
+    finish: Callable[[], object] = lambda: None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
     """Median seconds of each competitor over rounds in which all take turns; the first round warms up.
 
-    If the machine slows down, it slows all competitors alike. `finish` waits for a device that works asynchronously.
+    If the machine slows down, it slows all competitors alike. `finish` waits for a device that works asynchronously;
+    `clock` as in `speeds`.
     """
     seconds: dict[str, list[float]] = {name: [] for name in competitors}
     for _ in range(repeats + 1):
         for name, run in competitors.items():
-            start = time.perf_counter()
+            start = clock()
             run()
             finish()
-            seconds[name].append(time.perf_counter() - start)
+            seconds[name].append(clock() - start)
     return {name: median(values[1:]) for name, values in seconds.items()}
 
 

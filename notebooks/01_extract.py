@@ -12,8 +12,10 @@
 # An *attention sieve* is a $T \times T$ matrix $W$ that sums to 1 and weighs the token pairs of a role; the *sieve
 # bias score* of a head with attention $A$ is $T \sum_{ij} W_{ij} A_{ij}$, which is 1 for uniform attention.
 #
-# One pass over the sequences scores all heads with the whole bank of elementary sieves and throws the attention away.
+# One pass over the sequences scores all heads with all elementary sieves and throws the attention away.
 # Changing a window, a direction or a relation later needs only these scores, never the model again.
+#
+# Layers and heads count from 0, as in the authors' code.
 #
 # *Source: Pande et al. 2021, attention sieves and sieve bias score.*
 

@@ -15,6 +15,8 @@
 # We ask four questions. Do the tests keep their level? How much do the labels depend on $\tau$, and on the number of
 # sequences? And which labels do heads get that cannot have the role?
 #
+# Layers and heads count from 0, as in the authors' code.
+#
 # *Source: Pande et al. 2021 for the rule; the simulations and the controls are this study's.*
 
 # %% tags=["parameters"]
@@ -55,7 +57,6 @@ from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.files import ROOT
 from analysis.papers.pande2021 import robustness
-from analysis.papers.pande2021.drawing import threshold_lines
 from analysis.scores.control_maps import scored_with_controls
 from analysis.statistics.roles import compose
 from analysis.statistics.significance import Rule
@@ -117,7 +118,7 @@ results.save_table(sweep, "sensitivity_tau")
 # %%
 means = sweep.assign(share=sweep["heads"] / sweep["testable"]).groupby(["role", "tau"], sort=False)
 means = means[["share", "jaccard"]].mean().reset_index()
-results.save_figure(threshold_lines(means, tau), "F12-tau")
+results.save_figure(robustness.threshold_lines(means, tau), "F12-tau")
 
 # %%
 near = sweep[sweep["tau"].between(tau - 0.5, tau + 0.5) & (sweep["tau"] != tau)]
@@ -134,8 +135,14 @@ finding(
 # 3.5, the sets share some four fifths of their heads with it, those of local two thirds. The set of block heads shares half with it at
 # 2.5 and a third at 3.5.
 #
-# **Try it.** Set `tau = 2`: the right panel then compares with the labels at 2, and the lines of the relations leave 1
-# sooner, because more heads have scores near 2 than near 3.
+# **Try it.** Set `tau = 2`: what do the lines of the relations do?
+#
+# <details><summary>What happens</summary>
+#
+# The right panel then compares with the labels at 2, and the lines of the relations leave 1 sooner, because more heads have scores
+# near 2 than near 3.
+#
+# </details>
 #
 # ## How many sequences does it take?
 #
@@ -221,11 +228,16 @@ rules = ["published", "corrected", "controlled"]
 others.groupby("control", sort=False)[rules].sum()
 
 # %% [markdown]
-# An ideal head is rightly local, and by the published rule also syntactic wherever words stand close to their heads. The
+# An ideal head is rightly local, and by the published rule also syntactic wherever words stand close to their governors. The
 # comparison with its twin removes this second label. The only control of cls, sep and delimiter is uniform attention.
 #
-# **Try it.** Set `weighted_block = False`: block is then scored without the entropy of its rows, as every other role is,
-# and uniform attention loses the label.
+# **Try it.** Set `weighted_block = False`.
 #
-# **How far to trust it.** The heads of a real family are not independent, their scores have other shapes than these five,
+# <details><summary>What happens</summary>
+#
+# Block is then scored without the entropy of its rows, as every other role is, and uniform attention loses the label.
+#
+# </details>
+#
+# **How far to trust it.** The table of false labels is of simulated scores: the heads of a real family are not independent, their scores have other shapes than these five,
 # and few have a mean of exactly $\tau$: for most heads the rules err less than here. The controls are of one task.

@@ -39,7 +39,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.encoders.models import load_encoder, load_language_model, random_encoder
-from analysis.figures import diagrams, theme
+from analysis.figures import theme
+from analysis.figures.attention import attention_lines
 from analysis.figures.colours import BLUE, GREEN, ORANGE, SKY, VERMILION, WINE
 from analysis.figures.theme import style
 from analysis.figures.words import finding
@@ -107,16 +108,16 @@ tokens, weights = surface.clearest_excerpt(maps, head=tuple(patterns[["layer", "
 tokens[0] += " …"
 figure, grid = theme.rows_of_axes(len(patterns), 3, 0.135 * len(tokens) + 0.45, 0.3)
 for axes, row in zip(grid, patterns.itertuples(), strict=True):
-    diagrams.attention_lines(axes, weights[row.layer, row.head], tokens)
+    attention_lines(axes, weights[row.layer, row.head], tokens)
     axes.set_title(f"{row.pattern}: head {row.layer}-{row.head}")
 figure.supxlabel("attending token (left), attended token (right)")
 figure.supylabel("tokens of the sequence, in order")
 results.save_figure(figure, "clark-F1-heads")
 
 # %%
-broad = patterns.set_index("pattern").loc["broad"]
+broad = next(row for row in patterns.itertuples() if row.pattern == "broad")
 finding(
-    f"The broadest head is {broad['layer']}-{broad['head']}: its mean entropy is {broad['mean']:.1f} nats, that of uniform attention "
+    f"The broadest head is {broad.layer}-{broad.head}: its mean entropy is {broad.mean:.1f} nats, that of uniform attention "
     f"{uniform['entropy']:.1f}."
 )
 

@@ -17,8 +17,9 @@
 # words of a frame more than any two words at the same distance?
 #
 # *Kovaleva et al. 2019, "Revealing the Dark Secrets of BERT", sections 4.1 to 4.5; figures 1, 2, 3, 5, 6 and 7.
-# Published values are those of BERT-base. Departures: rules instead of a network trained on 400 hand-labelled maps,
-# intervals over sequences, a control for every link, and words found by their position instead of their spelling.*
+# Published values are those of BERT-base; layers and heads count from 0 (the paper's from 1). Departures: rules instead of a
+# network trained on 400 hand-labelled maps, intervals over sequences, a control for every link, and words found by their
+# position instead of their spelling.*
 
 # %% tags=["parameters"]
 profile: str = "offline"
@@ -44,6 +45,7 @@ precision: str = "float32"
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from IPython.display import Markdown
 
 from analysis.encoders.models import load_encoder
 from analysis.figures import theme
@@ -59,11 +61,13 @@ from analysis.statistics.layers import head_grid
 from analysis.study.results import Results
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse, parser_name, tags
+from analysis.texts.tasks import TOY_TASKS
 
 style()
 results = Results(profile)
 results.record_parser(parser_name(parser))
 examples = {task: load_examples(task, source, "dev", sequences, seed) for task in tasks}
+made_up = {*tasks} <= {*TOY_TASKS}
 
 
 def load(task, run):
@@ -182,8 +186,8 @@ results.save_figure(figure, "kovaleva-F1-patterns")
 
 # %%
 finding(
-    f"{len(heads)} of the five patterns occur in {tasks[0]}. These heads have their patterns in {heads['share'].min():.0%} to "
-    f"{heads['share'].max():.0%} of the sequences."
+    f"Before fine-tuning, these heads have their patterns in {heads['share'].min():.0%} to {heads['share'].max():.0%} of the "
+    f"sequences of {tasks[0]}."
 )
 
 # %% [markdown]
@@ -192,8 +196,8 @@ finding(
 #
 # ## How frequent are they? (figure 2)
 #
-# The share of maps with each pattern. The paper's figure has no readable values. The right panel shows a later network
-# of the same laboratory on BERT-base, another model under another labeller. Black bars are 95 % intervals of the
+# The share of maps with each pattern. The paper's figure has no readable values. For tasks of GLUE the right panel shows a later
+# network of the same laboratory on BERT-base, another model under another labeller. Black bars are 95 % intervals of the
 # heterogeneous share over sequences. They do not cover errors of the rules: the legend says how many of the maps with a
 # label have this pattern by eye (precision).
 
@@ -204,7 +208,9 @@ results.save_table(shares, "kovaleva_patterns")
 results.save_table(tables.block_table(readings), "kovaleva_blocks")  # for the claims
 
 # %%
-encoders = {"this encoder": shares, "BERT-base (later network)": published("patterns")}
+encoders = {"this encoder": shares}
+if not made_up:  # made-up texts have no published values
+    encoders["BERT-base (later network)"] = published("patterns")
 figure = panels.pattern_bars(encoders, by_eye["precision"])
 results.save_figure(figure, "kovaleva-F2-shares")
 
@@ -217,10 +223,15 @@ finding(
 )
 
 # %% [markdown]
-# **Try it.** In profile offline, set `tasks = ["toy-mrpc", "toy-sst-2"]`: no map of the second task is a block, since
-# there is only one text, and the other patterns share its maps. Shares depend on the length of the texts as well: in
-# BERT-base, STS-B and QQP, whose texts are short, have about twice as many heterogeneous maps as MRPC.
+# *Try it.* In profile offline, set `tasks = ["toy-mrpc", "toy-sst-2"]`. Which pattern is missing in the second task?
+# <details><summary>What happens</summary>
 #
+# No map of the second task is a block, since there is only one text, and the other patterns share its maps. Shares depend on the
+# length of the texts as well: in BERT-base, STS-B and QQP, whose texts are short, have about twice as many heterogeneous maps as
+# MRPC.
+# </details>
+
+# %% [markdown]
 # ## Do heads link the words of a frame? (figure 3)
 #
 # A *target* word evokes a semantic frame, and *frame elements* are its participants: in "he grew agitated", *agitated*
@@ -231,10 +242,14 @@ finding(
 #
 # The control is the same arrangement of tokens elsewhere in the sentence. A dot marks a head that attends to the link
 # more than to its control (permutation test, Benjamini-Yekutieli over heads). With `frames = "bundled"` there are no
-# frames, and the links join the verbs of bundled sentences to their subjects and objects.
+# frames, and the links join the verbs of bundled sentences to their subjects and objects. One sentence, with the *target in bold* and
+# its elements in brackets:
 
 # %%
 sentences = frame_links.read_links(frames, frame_sentences, seed)
+Markdown(frame_links.annotated(sentences[0]))
+
+# %%
 scores = frame_links.link_scores(model, sentences)
 links = frame_links.link_table(scores, permutations, seed)
 results.save_table(links, "kovaleva_links")
@@ -258,9 +273,14 @@ finding(
 )
 
 # %% [markdown]
-# **Try it.** Set `frame_sentences = 20`: the means hardly change, but no dot is left. A high mean is no evidence of a
-# link without a test, and few heads exceed their control by much.
+# *Try it.* Set `frame_sentences = 20`. Do the means change, and the dots?
+# <details><summary>What happens</summary>
 #
+# The means hardly change, but no dot is left. A high mean is no evidence of a link without a test, and few heads exceed their
+# control by much.
+# </details>
+
+# %% [markdown]
 # **How far to trust it.** The control knows the distance between two words, and not their parts of speech: a head that
 # attends from nouns to any verb would exceed it without knowing frames.
 #
@@ -290,7 +310,7 @@ by_layer = means.groupby(["task", "layer"], sort=False)["mean"].mean().unstack("
 last = by_layer.columns[-1]
 finding(
     f"The last layer changes most in {(by_layer.idxmin(axis=1) == last).sum()} of {len(by_layer)} tasks. Its mean cosine is "
-    f" {by_layer[last].mean():.2f}, that of layer 0 is {by_layer[0].mean():.2f}."
+    f"{by_layer[last].mean():.2f}, that of layer 0 is {by_layer[0].mean():.2f}."
 )
 
 # %% [markdown]
@@ -302,14 +322,28 @@ finding(
 #
 # Attention to a feature is $s_F$ above: the mean over all tokens of a sequence of their attention to the most attended
 # word piece of the feature. Sequences without the feature are left out; the authors' code counts them as 0, except for
-# negation. Lines are means over heads and tasks, bands the range over tasks, diamonds BERT-base on QQP.
+# negation. The maps are of one task: QQP, as in the paper, where the profile has it. Of BERT-base the means of the layers are known
+# (two columns, before and after fine-tuning), and for nouns the mean over all heads alone (table below).
 
 # %%
 features = tables.feature_table(readings)
 results.save_part(features, "kovaleva_features", "all tasks")
 feature_means = features[features["mode"] == "aligned"]
-figure = panels.feature_lines(feature_means, published("layers"), published("features"))
+shown_task = "qqp" if "qqp" in tasks else tasks[0]
+of_task = feature_means[feature_means["task"] == shown_task]
+bert_layers = published("layers") if shown_task == "qqp" else None
+figure = panels.feature_maps(of_task, [names.CLS, names.SEP, "noun"], bert_layers)
 results.save_figure(figure, "kovaleva-F6-features")
+
+# %% [markdown]
+# Means over all heads of the same task, before and after fine-tuning; those of BERT-base are for QQP.
+
+# %%
+by_feature = of_task.groupby(["feature", "state"], sort=False)["mean"].mean().unstack("state")
+by_feature = by_feature.loc[[*names.FEATURES], ["pretrained", "finetuned"]]
+if bert_layers is not None:
+    by_feature = by_feature.join(published("features").set_index("feature").add_prefix("BERT-base, "))
+by_feature.style.format(precision=3, na_rep="NA")
 
 # %%
 means = feature_means.groupby(["feature", "task", "state", "layer"])["mean"].mean().unstack("state")
@@ -342,7 +376,8 @@ finding(
 cls_rows = tables.cls_table(readings)
 results.save_table(cls_rows, "kovaleva_cls")
 finetuned = cls_rows[cls_rows["state"] == "finetuned"]
-plotted = pd.concat([finetuned, published("cls").assign(task="BERT-base, qqp")])
+bert = [] if made_up else [published("cls").assign(task="BERT-base, qqp")]
+plotted = pd.concat([finetuned, *bert])
 figure, grid = theme.rows_of_axes(plotted["task"].nunique(), 5, 1.75, 0.5, sharey=True)
 for axes, (task, rows) in zip(grid, plotted.groupby("task", sort=False), strict=True):
     by_head = rows.pivot(index="feature", columns="head", values="mean").reindex(names.FEATURES)

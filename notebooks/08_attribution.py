@@ -10,7 +10,7 @@
 #
 # Attention says where a head looks in its own layer. The hidden states there are already mixtures of tokens, made by the layers
 # below. Pascual et al. (2021) therefore differentiate the output of a head with respect to the *input* tokens, and find a
-# significant mismatch with attention. This notebook computes such maps for one task and one state of the encoder, and scores them
+# significant mismatch with attention; their text is not known to the project beyond the abstract. This notebook computes such maps for one task and one state of the encoder, and scores them
 # with the sieves of all other chapters. [08_pascual](08_pascual.ipynb) has the equations, the figures and the claims.
 #
 # | map | entry (row, column) |
@@ -23,8 +23,8 @@
 #
 # An entry of attribution is the Frobenius norm of a block of the Jacobian; each row is divided by its sum, as in attention.
 #
-# *Source: Pascual et al. 2021 (attribution of heads), Brunner et al. 2020 (effective attention). This study knows the abstract of
-# Pascual et al. alone, which gives no number; norm and estimator are our choice.*
+# *Source: Pascual et al. 2021 (abstract), Brunner et al. 2020 (effective attention). Norm and estimator are our choice. Layers and heads
+# count from 0.*
 
 # %% tags=["parameters"]
 profile: str = "offline"
@@ -170,10 +170,14 @@ survival = tables["pascual_survival"]
 survival.pivot(index="role", columns="map", values="heads").reindex(survival["role"].unique())
 
 # %% [markdown]
-# **Try it.** Set `probes = 1`: the notebook takes a fraction of the time, and single entries of the maps get noisier, but the scores of
-# heads hardly move, since they are means over tokens and sequences. Set `pieces = 16`: the sequences are shorter, the run is faster, and
-# fewer heads have a role (*delimiter* on SST-2 before fine-tuning: 36 instead of 61, as in profile glue-minilm), since uniform attention
-# gives more to each token of a short sequence and τ is harder to reach.
+# **Try it.** Set `probes = 1`, or `pieces = 16`.
+#
+# <details><summary>What happens</summary>
+#
+# With one probe the notebook takes a fraction of the time, and single entries of the maps get noisier, but the scores of heads hardly
+# move, since they are means over tokens and sequences. With at most 16 pieces, fewer heads have a role: uniform attention gives more to
+# each token of a short sequence, and τ is harder to reach.
+# </details>
 #
 # **How far to trust it.** A label rests on the few dozen short sequences that derivatives allow. The estimator is validated against
 # exact derivatives at the end of 08_pascual.

@@ -14,8 +14,11 @@
 # despite the mixing. How large is the mismatch, which patterns are left, and do heads keep their *roles* when attention is replaced
 # by attribution, or by the part of attention that has an effect?
 #
-# *Source: Pascual et al. 2021, of which this study knows the abstract alone; it gives no number, so that no published value can be
-# given. Effective attention: Brunner et al. 2020. Thresholds, norm and estimator are ours.*
+# **These are questions after Pascual et al.: the project knows the abstract of the paper alone, not its text.** The abstract gives no
+# number, no figure and no definition, so that nothing here has a published value; norm, estimator, patterns and thresholds are ours.
+# Layers and heads count from 0.
+#
+# *Source: Pascual et al. 2021 (abstract); effective attention: Brunner et al. 2020.*
 #
 # ## How it is measured
 #
@@ -75,8 +78,8 @@ from analysis.scores.extraction import read_attention
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.study.results import STATES, Results
+from analysis.texts.dependencies import conllu_files, read_trees
 from analysis.texts.glue import load_examples
-from analysis.texts.treebank import conllu_files, read_trees
 
 style()
 results = Results(profile)
@@ -145,6 +148,15 @@ example_maps = {name: values for name, (_, values) in readings.items()}
 results.save_figure(drawing.map_panels(example_maps, heads, tokens), "pascual-F1-maps")
 
 # %% [markdown]
+# **Try it.** Above, where the sequence is chosen, write `suitable = np.flatnonzero(surplus <= 0)`.
+#
+# <details><summary>What happens</summary>
+#
+# On a sequence no longer than a value vector, the panels of effective attention equal those of attention: there is no null space to
+# remove.
+# </details>
+
+# %% [markdown]
 # ## How far apart are attention and attribution?
 #
 # Each row of attention is compared with the row of attribution of the same token. Here it is for one head of the figure above, by
@@ -174,27 +186,28 @@ by_layer = divergences[
     divergences["head"].isna() & (divergences["pair"] == measures.WHOLE) & (divergences["tokens"] == "all")
 ]
 means = by_layer.groupby(["measure", "layer"])["value"].mean()
-bits, share = means[measures.JSD], means[measures.SHARE].loc[1:]
+bits, ratio = means[measures.JSD], means[measures.RATIO].loc[1:]
 finding(
     f"Attention and attribution diverge by {bits.min():.2f} bits in layer {bits.idxmin():.0f} and by {bits.max():.2f} bits in layer "
-    f"{bits.idxmax():.0f}; from layer 1 on, mixing makes up {share.mean():.0%} of the two parts."
+    f"{bits.idxmax():.0f}; from layer 1 on, mixing changes the map {ratio.mean():.1f} times as much as values and softmax do."
 )
 
 # %% [markdown]
-# The same for every head, mean over tasks and states:
+# Divergences do not add up, so that this is a ratio of two differences and no share of the whole. Special tokens raise it: without them
+# the blue lines come nearer to the green ones.
+#
+# The same for every head, mean over tasks and states. Dark cells agree, in both rows of panels:
 
 # %%
 by_head = divergences.dropna(subset="head").groupby(["measure", "tokens", "layer", "head"])["value"].mean()
 scales = {
-    "pearson": {"vmin": min(0, by_head["pearson"].min()), "vmax": 1},
-    measures.JSD: {"vmin": 0, "vmax": by_head[measures.JSD].max()},
+    "pearson": {"cmap": "mako_r", "vmin": min(0, by_head["pearson"].min()), "vmax": 1},
+    measures.JSD: {"cmap": "mako", "vmin": 0, "vmax": by_head[measures.JSD].max()},
 }
 figure, grid = plt.subplots(2, 2, figsize=(theme.DOUBLE, 3.4), sharex=True, sharey=True, layout="constrained")
 for row, (measure, scale) in zip(grid, scales.items(), strict=True):
     for axes, (subset, title) in zip(row, drawing.TOKENS.items(), strict=True):
-        mesh = theme.layer_head_mesh(
-            axes, by_head[measure, subset].unstack("head").to_numpy(), cmap="mako_r", **scale
-        )
+        mesh = theme.layer_head_mesh(axes, by_head[measure, subset].unstack("head").to_numpy(), **scale)
         axes.set_title(title if measure == "pearson" else "")
     figure.colorbar(mesh, ax=row, label=drawing.MEASURES[measure], pad=0.02)
 figure.supxlabel(theme.HEAD)
@@ -238,7 +251,7 @@ layers_with_heads = (
 )
 finding(
     f"On attribution, {(layers_with_heads == 1).sum()} of {len(layers_with_heads)} patterns have a head in every layer of every task and "
-    f"state; the share of layers is largest for {layers_with_heads.idxmax()} ({layers_with_heads.max():.0%})."
+    f"state; the share of layers is largest for {layers_with_heads.idxmax()} ({100 * layers_with_heads.max():.0f} %)."
 )
 
 # %% [markdown]
@@ -287,16 +300,16 @@ results.save_figure(figure, "pascual-F6-offsets")
 # %%
 near_mass = mass.unstack("offset").loc[:, -2:2].sum(axis=1).groupby("map").mean()
 finding(
-    f"Tokens within two positions have {near_mass[ATTENTION]:.0%} of the mass of attention, {near_mass[LOCAL]:.0%} of local attribution and "
-    f"{near_mass[GLOBAL]:.0%} of attribution (means over layers)."
+    f"Tokens within two positions have {100 * near_mass[ATTENTION]:.0f} % of the mass of attention, {100 * near_mass[LOCAL]:.0f} % of local "
+    f"attribution and {100 * near_mass[GLOBAL]:.0f} % of attribution (means over layers)."
 )
 
 # %% [markdown]
-# ## Do heads find syntactic heads on attribution?
+# ## Do heads find governors on attribution?
 #
-# We follow the protocol of Clark et al. (2019): the word with most of a word's attention is the head's guess of its syntactic head.
-# The head that is best on attention is scored on both maps; the head that is best on attribution stands beside it. Each half of the
-# sentences is scored by the head that the other half chooses.
+# The governor of a word is the word that it depends on. We follow the protocol of Clark et al. (2019): the word with most of a word's
+# attention is the head's guess of its governor. The head that is best on attention is scored on both maps; the head that is best on
+# attribution stands beside it. Each half of the sentences is scored by the head that the other half chooses.
 
 # %%
 documents = {"folder": results.cache / "dependencies", "n": dependency_documents, "seed": seed}
@@ -315,8 +328,17 @@ results.save_figure(drawing.accuracy_by_relation(relations), "pascual-F7-depende
 single_relations = relations[~relations["relation"].str.contains(r"^all|\+")]  # without pooled relations
 finding(
     f"The best head on attention is less accurate on attribution in {(single_relations['change_high'] < 0).sum()} of {len(single_relations)} relations, "
-    f"and more accurate in {(single_relations['change_low'] > 0).sum()} (95% interval of the change without 0)."
+    f"and more accurate in {(single_relations['change_low'] > 0).sum()} (95 % interval of the change without 0)."
 )
+
+# %% [markdown]
+# **Try it.** Set `probes = 1`.
+#
+# <details><summary>What happens</summary>
+#
+# Heads get less accurate on attribution, since one noisy entry can win a row. The other figures rest on the maps of 08_attribution and
+# stay.
+# </details>
 
 # %% [markdown]
 # ## Do roles survive?
@@ -335,12 +357,12 @@ finding(
 )
 
 # %% [markdown]
-# What does effective attention remove? The table counts heads on sequences that are longer than a value vector; the mass is that of the
-# whole sample.
+# What does effective attention remove? The table counts delimiter heads on sequences that are longer than a value vector; the mass is that
+# of the whole sample.
 
 # %%
-delimiters = tables["effective"].query("role in ['delimiter', 'cls', 'sep']")
-delimiters.pivot(index=[*run, "role"], columns="map", values="heads")
+delimiters = tables["effective"].query("role == 'delimiter'")
+delimiters.pivot(index=run, columns="map", values="heads")[[ATTENTION, EFFECTIVE, EFFECTIVE_SUM]]
 
 # %%
 cls_mass = tables["sinks"].query("layer.isna() and target == '[CLS]'").groupby("map")["mass"].mean()
@@ -350,8 +372,9 @@ finding(
 )
 
 # %% [markdown]
-# The part that effective attention removes cannot change the output of the head at this point. It is not idle, though: rows sum to 1,
-# so that its weight is missing from other tokens. The variant that keeps the sums of rows shows how much of the removal comes from that.
+# The part that effective attention removes cannot change the output of the head at this point. It still matters: attention spent there is
+# not spent on other tokens. The variant that keeps the sums of rows shows how much of the removal comes from that: whether delimiter
+# roles vanish depends on the definition.
 
 # %% [markdown]
 # In the committed run of glue-minilm attention and attribution nearly agree in layer 0 (0.04 bits), where nothing is mixed yet, and
@@ -384,18 +407,13 @@ finding(
 )
 
 # %% [markdown]
-# **Try it.** Where F1 chooses its sequence, write `suitable = np.flatnonzero(surplus <= 0)`: on a sequence no longer than a value
-# vector, the panels of effective attention equal those of attention. Set `probes = 1`: heads get less accurate on attribution in F7
-# (by 2 points on average in the committed run of glue-minilm), since one noisy entry can win a row; the other figures rest on the maps
-# of 08_attribution and stay. Set `tau = 2` in 08_attribution: its last table has at least as many heads in every cell.
-#
 # **How far to trust it.** Intervals are over sequences, of one encoder and few tasks; the sequences are short, because derivatives are
 # slow. A gradient measures sensitivity at one point, not what would happen if a token were missing.
 #
 # ## The claims
 #
-# The abstract makes the first three claims; the other two are questions of this study. Values are means over the layers from 1 on and
-# over both states, by task.
+# P1, P2 and P4 are questions after the abstract; P5 and P6 are this study's. P4 is *not applicable*: what counts as a pattern, and when it
+# persists, the abstract does not say. P2 and P5 each have two readings, and the verdict is about both.
 
 # %%
 claims = claim_table(measures.CLAIMS, measures.measures(tables))

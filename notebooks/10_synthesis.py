@@ -15,7 +15,9 @@
 # scores predict the ablation effects of single heads? Do measures of importance agree? Do roles stay the same when another map
 # takes the place of attention?
 #
-# *Source: this study.*
+# *Source: this study. Layers and heads count from 0.*
+#
+# This chapter joins the tables of the chapters before it; `make 10_synthesis` makes what is missing.
 
 # %% tags=["parameters"]
 profile: str = "offline"
@@ -27,7 +29,9 @@ source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
 seeds: list[int] = [0, 1]  # fine-tuning runs: sets are ablated in the first, the atlas has all
 seed: int = 0  # of samples, random sets, bootstrap and permutations
 set_n: int = 32  # dev sequences on which sets are ablated
-random_sets: int = 39  # for each role and task, fewer where a role leaves no more
+random_sets: int = 39  # for each role and task with pairs of texts, fewer where a role leaves no more
+single_random_sets: int = 39  # for each role and task with single texts, of which there may be one alone
+threshold: float = 5.0  # match score of a matching head, as in 11_matching
 combinations: int = 9999  # of one random set per task
 permutations: int = 9999
 resamples: int = 499
@@ -60,37 +64,37 @@ from analysis.statistics.effects import AUC, REFITTED
 from analysis.statistics.intervals import p_equals, p_formats
 from analysis.statistics.roles import ROLES, compose
 from analysis.study.results import Results
-from analysis.synthesis import agreement, atlas, measures, regression, sets
+from analysis.synthesis import agreement, atlas, matching, measures, regression, sets
 from analysis.synthesis.drawing import rank_correlations, set_effects
 from analysis.texts.glue import load_examples
-from analysis.texts.tasks import positive_class
+from analysis.texts.tasks import TASKS, positive_class
 
 style()
 results = Results(profile)
-available = {*atlas.TABLES, "pascual_survival"} & {*results.table_names()}
+available = {*atlas.TABLES, "pascual_survival", "michel_importance_agreement"} & {*results.table_names()}
 tables = {name: results.load_table(name) for name in available}
 choices = (window, relations, direction, arithmetic, weighted_block)
 weights = {task: results.weights(task, seeds[0], encoder, checkpoint) for task in model_tasks}
 encoders = {task: load_encoder(weights[task], device, task=task) for task in model_tasks}
 runs = [(task, run) for task in tasks for run in seeds]
 trained = training.trained_runs(results.join_parts("finetune", tasks, every=False)) & {*runs}
-finding(
-    f"{len(trained)} of {len(runs)} fine-tuning runs trained successfully. The tests leave the others out."
-)
+pairs = [task for task in tasks if TASKS[task].pair]
 
 # %% [markdown]
 # ## All heads of a role at once
 #
 # Heads of one role may stand in for one another, so that none of them matters alone. We ablate all heads of a role together, and
 # compare the fall in AUC with that of as many random heads of the same layers. A set with more than two thirds of its layers' heads
-# has no random counterpart.
+# has no random counterpart. Tasks with pairs of texts and tasks with single texts are pooled apart: the matching heads can only
+# matter in the first. Runs at chance take no part.
 
 # %%
 dev = {task: load_examples(task, source, "dev", set_n, seed) for task in model_tasks}
 labels = {task: np.array([example.label for example in dev[task]]) for task in model_tasks}
 role_sets, changes = [], {}
 for task in model_tasks:
-    task_sets = sets.role_sets(results.load_table(f"roles-{task}-finetuned"), task, random_sets, seed)
+    count = random_sets if TASKS[task].pair else single_random_sets
+    task_sets = sets.role_sets(results.load_table(f"roles-{task}-finetuned"), task, count, seed)
     ablated = interventions.sets(encoders[task], sets.interventions(task_sets))
     options = {
         "batch_size": sequences_at_once,
@@ -103,37 +107,52 @@ for task in model_tasks:
 
 # %%
 learned = [task for task in model_tasks if (task, seeds[0]) in trained]
-effects = sets.sets_table(role_sets, changes, learned, random_sets, combinations, resamples, seed)
+kinds = {
+    kind: [task for task in learned if TASKS[task].pair == several]
+    for kind, several in zip(sets.KINDS, (True, False), strict=True)
+}
+effects = sets.sets_table(role_sets, changes, kinds, combinations, resamples, seed)
 results.save_table(effects, "synthesis_sets")
 
 # %% [markdown]
 # A panel per task. A dash is a random set of heads, a mark the heads of the role; both as the fall in AUC beyond the mean of the random sets.
-# In brackets: the p-value over all tasks, two-sided, Holm's correction over roles.
+# In brackets: the p-value over tasks with pairs of texts, then over those with single texts; two-sided, Holm's correction over roles.
 
 # %%
 means = sets.set_means(role_sets, changes)
 means = means[(means["metric"] == AUC) & (means["label"] == "corrected")]
 random = means[~means["own"]].groupby(["task", "role"])["change"].mean().rename("random")
 excess = means.join(random, on=["task", "role"]).eval("excess = change - random")
-pooled = effects.query("task == @sets.POOLED and metric == @AUC and label == 'corrected'").set_index("role")
-names = {role: f"{role} ({p_equals(p)})" for role, p in pooled["p_holm"].items()}
+pooled = effects[
+    effects["task"].isin(sets.KINDS) & (effects["metric"] == AUC) & (effects["label"] == "corrected")
+]
+p_values = pooled.pivot(index="role", columns="task", values="p_holm")
+names = {
+    role: f"{role} ({'; '.join(map(p_equals, row.dropna())) or 'no test'})"
+    for role, row in p_values.iterrows()
+}
 results.save_figure(set_effects(excess, names), "synthesis-F1-sets")
 
 # %%
 tested = pooled.dropna(subset="p")
+more = tested[(tested["p_holm"] < 0.05) & (tested["excess"] > 0)]
 finding(
-    f"Ablating all heads of a role changes the AUC more than random heads of the same layers do for "
-    f"{(tested['p_holm'] < 0.05).sum()} of {len(tested)} roles."
+    " ".join(
+        f"In tasks with {kind}, ablating all heads of a role lowers the AUC more than random heads of the same layers do for "
+        f"{(more['task'] == kind).sum()} of {(tested['task'] == kind).sum()} roles."
+        for kind in sets.KINDS
+    )
 )
 
 # %%
-columns = ["role", "metric", "heads", "change", "random", "excess", "low", "high", "least", "p_holm"]
-overview = effects.loc[(effects["task"] == sets.POOLED) & (effects["label"] == "corrected"), columns]
+columns = ["task", "role", "heads", "change", "excess", "low", "high", "p_holm"]
+overview = tested.sort_values(["task", "p_holm"])[columns].groupby("task", sort=False).head(6)
 overview.style.format(p_formats(overview), precision=3, na_rep="").hide()
 
 # %% [markdown]
-# The interval of the excess covers other sequences, and the chance that any set of heads stands out: each draw resamples the
-# sequences and compares the role's set with one random set. `least` is the excess that would stand out from the random sets.
+# The interval answers: how large is the excess over *one* random set, on other sequences? In the table `synthesis_sets`, `least` is
+# about the smallest excess, up or down, outside of 95 % of the random sets. The p-value cannot be below 1 / (1 + number of random
+# sets) in one task, which Holm's correction multiplies by the number of roles: few sets cannot show anything.
 #
 # ## The atlas of heads
 #
@@ -146,7 +165,9 @@ roles = atlas.run_roles(scores, results.join_parts("labels", tasks))
 table = atlas.atlas_table(roles, tables)
 results.save_part(table, "atlas", "heads")
 trained_heads = table[[run in trained for run in zip(table["task"], table["seed"], strict=True)]]
-finding(f"The atlas has {len(table):,} rows: {len(runs)} runs of {len(table) // len(runs)} heads.")
+trained_heads[["task", "seed", "layer", "head", "match_mean", "syntactic_mean", "ablation_auc"]].head(
+    6
+).style.format(precision=3).hide()
 
 # %% [markdown]
 # ## Do role scores predict the ablation effect of single heads?
@@ -157,14 +178,13 @@ finding(f"The atlas has {len(table):,} rows: {len(runs)} runs of {len(table) // 
 
 # %%
 data = atlas.role_scores(trained_heads, ROLES, "ablation_auc")
-is_matching = trained_heads["match_assigned_controlled"].eq(True)
-places = trained_heads.loc[is_matching, ["layer", "head"]].drop_duplicates().astype(int)
-matching = [*places.itertuples(index=False, name=None)]
+before = [results.load_table(f"roles-{task}-pretrained") for task in pairs]
+matching_heads = matching.matching_heads(before, threshold) if before else []
 scored = [role for role in together if data[role].notna().any()]
 if data["response"].notna().any():
     grid = regression.gridded(regression.standardised(data, "response", scored), scored)
     observed, permuted = regression.products(grid, permutations, seed)
-    explained, by_chance = (regression.shares(grid, sums, together=True) for sums in (observed, permuted))
+    explained, by_chance = (regression.shares(grid, sums) for sums in (observed, permuted))
     p = (1 + (by_chance >= explained).sum()) / (1 + permutations)
     print(
         f"{explained:.1%} of the variance within layers, {by_chance.mean():.1%} with permuted heads ({p_equals(p)})"
@@ -173,17 +193,20 @@ if data["response"].notna().any():
 # %% [markdown]
 # The table has the same for each role alone, for ranks, without the matching heads, and for the rise of the refitted loss. `share`
 # is the explained share of the variance within layers, `share_shuffled` its mean over permutations. `r2_left_out` is the R2 on each
-# task with the slopes of the others: below 0, the slopes are worse than nothing.
+# task with the slopes of the others: below 0, the slopes are worse than nothing. The *matching heads* are those of
+# [11_matching](11_matching.ipynb): before fine-tuning, their match score is above the threshold in every pair task.
 
 # %%
 options = {"permutations": permutations, "resamples": resamples, "seed": seed}
 refitted = atlas.role_scores(trained_heads, ROLES, "ablation_refitted_loss")
-by_auc = regression.regression_table(data, ROLES, together, matching, **options)
+by_auc = regression.regression_table(data, ROLES, together, matching_heads, **options)
 by_loss = regression.regression_table(refitted, ROLES, together, **options, variants=[regression.RAW])
 slopes = pd.concat([by_auc.assign(response=AUC), by_loss.assign(response=REFITTED)], ignore_index=True)
 results.save_table(slopes, "synthesis_regression")
-joint = slopes[(slopes["term"] == regression.ALL_ROLES) | (slopes["term"] == "match")]
-columns = ["response", "variant", "model", "term", "share", "share_shuffled", "p_holm", "r2_left_out"]
+joint = slopes[
+    slopes["term"].eq(regression.ALL_ROLES) | (slopes["term"].eq("match") & slopes["model"].eq("alone"))
+]
+columns = ["response", "variant", "term", "share", "share_shuffled", "p_permutation", "r2_left_out"]
 joint[columns].style.format(p_formats(joint[columns]), precision=3, na_rep="").hide()
 
 # %%
@@ -213,29 +236,31 @@ finding(
     "No run trained successfully, so that there is no effect to explain."
     if not trained
     else f"Together, the role scores explain {whole['share']:.0%} of the variance of the ablation effect within layers (permuted heads "
-    f"{whole['share_shuffled']:.0%}); without the matching heads {rest['share']:.0%} (permuted heads {rest['share_shuffled']:.0%})."
+    f"{whole['share_shuffled']:.0%}); without the {len(matching_heads)} matching heads {rest['share']:.1%} (permuted heads "
+    f"{rest['share_shuffled']:.1%}, {p_equals(rest['p_permutation'])})."
 )
 
 # %% [markdown]
 # ## Do measures of importance agree?
 #
-# Spearman's rank correlation over heads, mean over the runs that trained successfully. Over all heads two measures may agree only
-# because whole layers matter; the upper half takes ranks within layers.
+# Spearman's rank correlation over heads, mean over tasks of the runs that trained successfully, with its interval over tasks. Over
+# all heads two measures may agree only because whole layers matter; the upper half takes ranks within layers. Gradient importance is not
+# divided by the norm of its layer, as in [06_michel_pruning](06_michel_pruning.ipynb).
 
 # %%
 by_head = measures.measured(trained_heads)
-pairs = agreement.importance_agreement(by_head, measures.NAMES, resamples, seed)
-by_task = agreement.agreement_by_task(by_head, measures.NAMES, resamples, seed)
+importance = agreement.importance_agreement(by_head, measures.NAMES)
 survival = agreement.survival_agreement(tables.get("pascual_survival"), "finetuned")
-parts = [part for part in (pairs, by_task, survival) if len(part)]
-agreements = pd.concat(parts or [pairs], ignore_index=True)
+parts = [part for part in (importance, survival) if len(part)]
+agreements = pd.concat(parts or [importance], ignore_index=True)
 results.save_table(agreements, "synthesis_agreement")
 
 # %%
-results.save_figure(rank_correlations(pairs), "synthesis-F4-importance")
+means = importance[importance["task"] == agreement.POOLED]
+results.save_figure(rank_correlations(means), "synthesis-F4-importance")
 
 # %%
-ranked = pairs[pairs["statistic"] == "spearman"]
+ranked = means[means["statistic"] == "spearman"]
 with_auc = ranked[(ranked["first"] == measures.ABLATION) & (ranked["second"] == measures.IMPORTANCE)]["value"]
 finding(
     "No run trained successfully, so that there are no ranks to compare."
@@ -262,14 +287,25 @@ finding(
 )
 
 # %% [markdown]
-# In the committed run of glue-minilm, roles predict the ablation effect only through the two matching heads. With them, role scores
-# explain 64 % of its variance within layers; without them 1 %, no more than with permuted heads. Of the sets, only the heads with the
-# role *match* hurt more than random heads of their layers. What a head attends to does not tell whether the encoder needs it.
+# In the committed run of glue-minilm, roles predict the ablation effect almost only through the two matching heads. With them, role
+# scores explain most of its variance within layers; without them hardly more than with permuted heads. What a head attends to
+# does not tell whether the encoder needs it.
 #
-# **Try it.** Set `together = ["local", "syntactic", "delimiter"]`: without the match score, the role scores explain far less
-# (8 % instead of 64 % in the committed run of glue-minilm). Set `random_sets = 9`: hardly a role can stand out, since the
-# p-value is at least 1 / (1 + number of sets) in one task, and its square in two; corrected over roles, that of *match* rises
-# from .016 to .1.
+# **Try it.** Set `together = ["local", "syntactic", "delimiter"]`, without the match score.
+#
+# <details><summary>What happens</summary>
+#
+# The role scores explain far less of the variance: what they explained was the match score of two heads.
+#
+# </details>
+#
+# **Try it.** Set `random_sets = 9`.
+#
+# <details><summary>What happens</summary>
+#
+# Hardly a role can stand out, since the p-value is at least 1 / (1 + number of sets) in one task, and its square in two.
+#
+# </details>
 #
 # **How far to trust it.** Sets are of one fine-tuning run per task. A set that is ablated leaves the encoder in a state that it never
 # met in training, and the larger the set, the farther; random sets of the same size share that. The effect of a single head is small
@@ -278,7 +314,9 @@ finding(
 # ## The claims
 
 # %%
-claims = claim_table(measures.CLAIMS, measures.frames(effects, agreements))
+claims = claim_table(
+    measures.CLAIMS, measures.frames(effects, agreements, tables.get("michel_importance_agreement"))
+)
 results.save_table(claims, "claims-synthesis")
 results.save_figure(forest_plot(claims, measures.CLAIMS), "synthesis-claims")
 

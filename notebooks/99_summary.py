@@ -13,8 +13,8 @@
 #
 # A claim compares an estimate and its interval with a threshold. It is *supported* when both lie on its side, *not supported*
 # when the interval lies on the other side, *mixed* when some tasks support it and others contradict it, and *inconclusive*
-# otherwise. It is *not applicable* where nothing can be measured. A verdict on another encoder than the paper's says whether the
-# claim carries over; it is no verdict on the paper.
+# otherwise. It is *not applicable* where nothing can be measured, or where this profile leaves out the notebook (*not run*). A
+# verdict on another encoder than the paper's says whether the claim carries over; it is no verdict on the paper.
 
 # %% tags=["parameters"]
 profile: str = "offline"
@@ -25,17 +25,19 @@ readme: bool = False  # write the verdicts and numbers into README.md and docs/c
 import pandas as pd
 from IPython.display import Markdown
 
-from analysis.figures.grids import head_summary
+from analysis.figures.summary import head_summary
 from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.statistics.effects import AUC
 from analysis.statistics.layers import head_grid
 from analysis.study import front_page
+from analysis.study.partial_claims import save_partial_claims
 from analysis.study.results import Results
 from analysis.texts.tasks import TASKS
 
 style()
 results = Results(profile)
+save_partial_claims(results)
 tables = front_page.saved_claims(results)
 verdicts = pd.concat([pd.Series(dtype=str), *(table["verdict"] for table in tables.values())])
 print(f"{len(verdicts)} claims; encoder: {front_page.encoder_of(profile)}")
@@ -44,17 +46,17 @@ print(f"{len(verdicts)} claims; encoder: {front_page.encoder_of(profile)}")
 # ## Which labels are more than position?
 #
 # The published rule labels a head if its mean score exceeds the threshold $\tau$. A control shows what a head scores that cannot
-# know the role: for *syntactic* it is the head's positional twin, which knows distances but not words, and for *local* the same
-# head on shuffled words. We count how many labelled heads score higher than their control, and how many do so by the *margin*:
-# as far above the control as the threshold is above uniform attention.
+# know the role: for *syntactic* it is the head's positional twin, which knows distances but not words. We count how many labelled
+# heads score higher than their control, and how many do so by the *margin*: as far above the control as the threshold is above
+# uniform attention. For *local*, the twins' own labels stand beside those of the heads.
 
 # %%
 numbers = front_page.places(results)
 finding(
     f"Of {numbers['syntactic_assigned']} syntactic labels in {numbers['encoders']} fine-tuned encoders, "
-    f"{numbers['syntactic_exceeds_control']} exceed the positional twin, {numbers['syntactic_assigned_controlled']} of them by the "
-    f"margin; of {numbers['local_assigned']} local labels, {numbers['local_exceeds_control']} exceed their control and "
-    f"{numbers['local_assigned_controlled']} by the margin."
+    f"{numbers['syntactic_exceeds_control']} exceed the positional twin (and {numbers['syntactic_base_rate']} of the other heads), "
+    f"{numbers['syntactic_assigned_controlled']} of them by the margin. {numbers['local_heads']} heads are local, and "
+    f"{numbers['local_twins']} twins."
 )
 
 # %% [markdown]
@@ -63,7 +65,7 @@ finding(
 # One encoder, fine-tuned on one task. The darker a cell, the more the AUC falls when the head is ablated. Marks are roles: hollow
 # by the published rule, half full where the head scores higher than its control, and full where it does so by the margin. Framed
 # heads attend to the same word in the other text, before any fine-tuning. Heads that attend to `[CLS]` and `[SEP]` have no mark:
-# nearly every head does, and only uniform attention can serve as their control.
+# only uniform attention can serve as their control.
 
 # %%
 effects = results.load_if_saved("matching_effects")  # no rows where the chapter on matching heads has not run

@@ -47,3 +47,14 @@ def without_meaning(folder: Path) -> list[str]:
 def _entry(name: str, entries: Iterable[str]) -> str | None:
     """The entry that describes a name: its own, or the first pattern that fits."""
     return name if name in entries else next((item for item in entries if fnmatchcase(name, item)), None)
+
+
+def cells_with_extra_pictures(folder: Path) -> list[str]:
+    """The cells of executed copies that show more pictures than they save figures, such as an empty one."""
+    extra = []
+    for path in sorted(folder.glob("notebooks/*.ipynb")):
+        for number, cell in enumerate(nbformat.read(path, as_version=4).cells):
+            pictures = [output for output in cell.get("outputs", []) if "image/png" in output.get("data", {})]
+            if pictures and len(pictures) > cell.source.count("save_figure("):
+                extra.append(f"{path.stem} [{number}]")
+    return extra

@@ -127,7 +127,7 @@ class Oracle:
             "local": lambda token: self.near(token, 2),
             "cls": lambda token: self.cls,
             "sep": lambda token: set(self.seps),
-            "sep_first": lambda token: {self.seps[0]},
+            "sep_first": lambda token: {self.seps[0]} | ({self.seps[0] + 1} & set(self.seps[:-1])),
             "sep_last": lambda token: {self.seps[-1]} if self.second else set(),
             "delimiter": lambda token: self.cls | set(self.seps),
             "punctuation": lambda token: self.marks,

@@ -29,12 +29,12 @@ from analysis.study.front_page import filled
 from analysis.study.profiles import load_profile, parameters
 from analysis.study.results import Results, seeds_of
 from analysis.study.verification import verify
+from analysis.texts.dependencies import conllu_files, read_trees
 from analysis.texts.examples import Example
 from analysis.texts.glue import load_examples
 from analysis.texts.passages import load_passages
 from analysis.texts.syntax import parse
 from analysis.texts.tasks import match_class
-from analysis.texts.treebank import conllu_files, read_trees
 
 MRPC = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t1\t2\tHe ran.\tShe ran.\n"
 ONE = [Example("a", "He ran.")]
@@ -113,6 +113,10 @@ TEXTS = [
     ("s3://glue is a URL", lambda m: load_examples("mrpc", "s3://glue")),
     ("dev.tsv: no rows below the header", lambda m: m.glue(MRPC.splitlines()[0])),
     ("dev.tsv: no column", lambda m: m.glue("sentence\tlabel\nHe ran.\t1\n")),
+    (
+        "the header names column #2 String twice",
+        lambda m: m.glue(MRPC.replace("ID\t#2 ID", "ID\t#2 String")),
+    ),
     ("a text is empty; fill it in or remove the row", lambda m: m.glue(MRPC.replace("He ran.", " "))),
     ("number of fields is 6", lambda m: m.glue(MRPC.replace("He ran.", "He\tran."))),
     ("line 2: not UTF-8", lambda m: m.glue(MRPC.replace("He", "Zoë").encode("latin-1"))),
@@ -178,9 +182,9 @@ STUDY = [
     ("state is 'tuned'", lambda m: seeds_of("tuned", [0])),
     ("different whole numbers", lambda m: seeds_of("finetuned", [0, 0])),
     ("write {seed} into its name", lambda m: seeds_of("finetuned", [0, 1], "bert")),
-    ("run 01_extract-mrpc-pretrained again", lambda m: Results("none").load_scores("mrpc", None)),
-    ("is missing or damaged", lambda m: Results("none").load_table("roles")),
-    ("run make reproduce", lambda m: Results("none").join_parts("roles", ["mrpc"])),
+    ("make reproduce PROFILE=none makes all", lambda m: Results("none").load_scores("mrpc", None)),
+    ("is missing", lambda m: Results("none").load_table("roles")),
+    ("roles-mrpc.csv is missing", lambda m: Results("none").join_parts("roles", ["mrpc"])),
     ("README.md has the place {x}", lambda m: filled("{x}", {}, "README.md")),
     ("nothing to compare with", lambda m: verify("none")),
     ("no-such-folder", lambda m: m.scored('{"text": "a"}\n', "--encoder", "no-such-folder/x")),

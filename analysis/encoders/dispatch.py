@@ -1,4 +1,4 @@
-"""Attention that `tap` can exchange, also in families whose attention transformers does not dispatch."""
+"""Attention through `tap` also in families whose attention transformers does not dispatch: MPNet and DeBERTa-v2."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,85 +15,94 @@ from analysis.errors import InputError
 NAME = "tapped"  # the attention function that `tap` registers
 
 
-class MPNetDispatched(MPNetSelfAttention):
-    """MPNet's attention, which adds a bias of relative positions to the logits of the heads that are `kept`."""
+class DispatchedMPNet(MPNetSelfAttention):
+    """MPNet's attention: a bias of relative positions, the same for all sequences, is added to the logits."""
 
-    kept = slice(None)
+    remaining_heads = slice(None)  # in a pruned encoder their numbers
 
     def forward(self, hidden_states, attention_mask=None, position_bias=None, *_, **__):
         """The output and the attention of all heads."""
-        states = (
+        query, key, value = (
             linear(hidden_states).unflatten(-1, (-1, self.attention_head_size)).transpose(1, 2)
             for linear in (self.q, self.k, self.v)
         )
-        bias = None if position_bias is None else position_bias[:, self.kept]
+        bias = None if position_bias is None else position_bias[:1, self.remaining_heads]
         context, weights = ALL_ATTENTION_FUNCTIONS[NAME](
-            self, *states, attention_mask, dropout=self.dropout.p, bias=bias
+            self, query, key, value, attention_mask, dropout=self.dropout.p, bias=bias
         )
         return self.o(context.flatten(2)), weights
 
 
-class DebertaDispatched(DisentangledSelfAttention):
-    """DeBERTa's attention, whose bias depends on queries, keys and their distance."""
+class DispatchedDeberta(DisentangledSelfAttention):
+    """DeBERTa's attention: a bias that depends on queries, keys and their distance is added to the logits."""
 
     def forward(
         self,
         hidden_states,
         attention_mask,
-        _=False,
+        output_attentions=False,
         query_states=None,
         relative_pos=None,
         rel_embeddings=None,
     ):
         """The output and the attention of all heads."""
-        inputs = hidden_states if query_states is None else query_states, hidden_states, hidden_states
-        linears = self.query_proj, self.key_proj, self.value_proj
-        heads, bias = self.num_attention_heads, None
-        parts = 1 + sum(kind in self.pos_att_type for kind in ("c2p", "p2c"))
-        states = [
-            self.transpose_for_scores(linear(each), heads)
-            for linear, each in zip(linears, inputs, strict=True)
-        ]
+        heads = self.num_attention_heads
+        queries = hidden_states if query_states is None else query_states
+        query, key, value = (  # each (batch * head, token, size), as the library's own methods expect
+            self.transpose_for_scores(linear(states), heads)
+            for linear, states in (
+                (self.query_proj, queries),
+                (self.key_proj, hidden_states),
+                (self.value_proj, hidden_states),
+            )
+        )
+        terms = 1 + sum(kind in self.pos_att_type for kind in ("c2p", "p2c"))  # of the logits
+        bias = None
         if self.relative_attention:
             distances = self.pos_dropout(rel_embeddings)
-            bias = self.disentangled_attention_bias(*states[:2], relative_pos, distances, parts)
+            bias = self.disentangled_attention_bias(query, key, relative_pos, distances, terms)
             bias = bias.unflatten(0, (-1, heads))
         mask = torch.where(attention_mask.bool(), 0.0, torch.finfo(hidden_states.dtype).min)
-        states = [state.unflatten(0, (-1, heads)) for state in states]
         context, weights = ALL_ATTENTION_FUNCTIONS[NAME](
-            self, *states, mask, (states[0].shape[-1] * parts) ** -0.5, self.dropout.p, bias=bias
+            self,
+            *(states.unflatten(0, (-1, heads)) for states in (query, key, value)),
+            mask,
+            scaling=(query.shape[-1] * terms) ** -0.5,
+            dropout=self.dropout.p,
+            bias=bias,
         )
         return context.flatten(2), weights
 
 
-DISPATCHED = {MPNetSelfAttention: MPNetDispatched, DisentangledSelfAttention: DebertaDispatched}
+DISPATCHED = {MPNetSelfAttention: DispatchedMPNet, DisentangledSelfAttention: DispatchedDeberta}
 
 
 def dispatch(model: PreTrainedModel) -> list[nn.Module]:
-    """Lets attention of the classes in DISPATCHED go through NAME; returns the modules that this changes."""
-    changed = [module for module in model.modules() if type(module) in DISPATCHED]
-    for module in changed:
+    """Exchanges the class of attention modules of the types in DISPATCHED; returns these modules."""
+    modules = [module for module in model.modules() if type(module) in DISPATCHED]
+    for module in modules:
         module.__class__, module.config = DISPATCHED[type(module)], model.config
-    return changed
+    return modules
 
 
 @contextmanager
 def dispatched(model: PreTrainedModel) -> Iterator[None]:
-    """Within the context, the attention of all layers goes through NAME."""
-    changed, before = dispatch(model), model.config._attn_implementation
-    own = any(isinstance(module, tuple(DISPATCHED)) for module in model.modules())
-    if not own and not model._can_set_attn_implementation():
+    """Within the context, the attention of all layers goes through the function NAME."""
+    modules, implementation = dispatch(model), model.config._attn_implementation
+    # Those of a pruned MPNet have the other class outside of the context too.
+    by_class = any(isinstance(module, tuple(DISPATCHED)) for module in model.modules())
+    if not by_class and not model._can_set_attn_implementation():
         raise InputError(
             f"{type(model).__name__} has no exchangeable attention, its heads cannot be read: use an encoder that "
             "docs/encoders.md lists"
         )
     try:
-        if not own:
+        if not by_class:
             model.set_attn_implementation(NAME)
         yield
     finally:
-        for module in changed:
+        for module in modules:
             module.__class__ = type(module).__base__
             del module.config
-        if not own:
-            model.set_attn_implementation(before)
+        if not by_class:
+            model.set_attn_implementation(implementation)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import tempfile
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -157,11 +158,7 @@ class Stops(TrainerCallback):
 
 
 class TaskTrainer(Trainer):
-    """Trains and scores an encoder on a task; of several choices the right one is to have the largest logit.
-
-    If `fits` is set, training ends with the first epoch whose score on the training examples reaches it. `eval_kept` is
-    that score; the epoch with the highest one is kept.
-    """
+    """Trains and scores an encoder on a task; of several choices the right one is to have the largest logit."""
 
     def __init__(
         self,
@@ -170,9 +167,8 @@ class TaskTrainer(Trainer):
         arguments: TrainingArguments,
         train: list[dict] | None,
         dev: list[dict],
-        fits: float = 0.0,
     ):
-        self.task, self.fits = task, fits
+        self.task = task
         collator = DataCollatorForMultipleChoice if task.kind == CHOICE else DataCollatorWithPadding
         super().__init__(
             encoder.model, arguments, collator(encoder.tokenizer), train, dev, compute_metrics=self.metrics
@@ -183,16 +179,6 @@ class TaskTrainer(Trainer):
     def metrics(self, prediction: EvalPrediction) -> dict[str, float]:
         """The task's metrics."""
         return measure(self.task, prediction.label_ids, decide(self.task, prediction.predictions))
-
-    def evaluate(self, *arguments: Any, **options: Any) -> dict[str, float]:
-        """The dev scores, with `eval_kept` if `fits` is set."""
-        scores = super().evaluate(*arguments, **options)
-        if not self.fits:
-            return scores
-        train = super().evaluate(self.train_dataset, metric_key_prefix="train")
-        fit = train[f"train_{self.task.metrics[0]}"]
-        self.control.should_training_stop |= fit >= self.fits
-        return scores | {"eval_kept": fit}
 
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
         """Cross entropy over the choices of each example, whose sequences (example, choice, token) are read at once."""
@@ -228,22 +214,22 @@ def finetune(
     device: str = "cpu",
     precision: str = "auto",
     callbacks: Sequence[TrainerCallback] = (),
-    fits: float = 0.0,
+    best_epoch: bool = True,
     blocked: Sequence[Head] = (),
 ) -> dict[str, float]:
     """Fine-tunes an encoder, keeps the epoch with the best dev score in `folder`, returns that epoch's scores.
 
+    Without `best_epoch` it keeps the last epoch.
+
     The defaults are the recipe of Devlin 2019 for GLUE. Classes and choices are learnt by cross entropy, numbers by the
     mean squared error. `warmup` is the share of steps with rising learning rate. `device` names one device; other GPUs
     stay idle. With `precision` bfloat16 the matrix products are in bfloat16 and the weights stay float32; `auto`
-    chooses what the device computes faster. The scores are those of the best epoch in float32; because the dev set
-    chooses the epoch, they are slightly optimistic.
+    chooses what the device computes faster. The scores are those of the kept epoch in float32; where the dev set
+    chooses it, they are slightly optimistic.
 
     The checkpoint is written as safetensors when training has ended, or not at all. One that stands in `folder` and was
     made by the same recipe (weights, examples, options and versions) is not made again. `callbacks` watch the training,
-    as `Stops` does. With `fits`, training ends with the first epoch whose score on the training examples is at least
-    that; if there is none, the epoch with the best is kept. The `blocked` heads attend to no piece of the other text,
-    in training and when scores are measured.
+    as `Stops` does. The `blocked` heads attend to no piece of the other text, in training and when scores are measured.
     """
     task, precision = task_named(task), training_precision(device, precision)
     if task.kind != CHOICE and len(labels := {example.label for example in train} - {None}) == 1:
@@ -258,7 +244,7 @@ def finetune(
         "sizes": [len(train), len(dev)],
         "options": [epochs, batch_size, learning_rate, warmup, seed, max_tokens, device, precision],
         "versions": [torch.__version__, transformers.__version__],
-        **({"fits": fits} if fits else {}),
+        **({} if best_epoch else {"best_epoch": False}),
         **({"blocked": [*map(list, blocked)]} if blocked else {}),
     }
     record = record_of(folder)
@@ -270,26 +256,26 @@ def finetune(
     encoder = Encoder(str(name), load_classifier(name, task.outputs), tokenizer)
     encoder.check_length(max_tokens)
     train_set, dev_set = (_encode(task, examples, tokenizer, max_tokens) for examples in (train, dev))
-    several = epochs > 1  # a single epoch is scored once, at the end
+    chooses = best_epoch and epochs > 1  # a single epoch, or the last one, is scored once, at the end
     options = {
         "num_train_epochs": epochs,
         "per_device_train_batch_size": batch_size,
         "learning_rate": learning_rate,
         "warmup_steps": warmup,
-        "metric_for_best_model": "kept" if fits and several else task.metrics[0],
+        "metric_for_best_model": task.metrics[0],
         "seed": seed,
         "bf16": precision == "bfloat16",
-        **TRAINING | (BEST_EPOCH if several else {}) | QUIET,
+        **TRAINING | (BEST_EPOCH if chooses else {}) | QUIET,
     }
     with blocked_across(encoder, blocked) if blocked else nullcontext():
         with working_folder(folder) as work, current(device):
             arguments = OneDevice(str(work), device, **options)
-            trainer = TaskTrainer(encoder, task, arguments, train_set, dev_set, fits)
+            trainer = TaskTrainer(encoder, task, arguments, train_set, dev_set)
             for callback in (Bar, *callbacks):
                 trainer.add_callback(callback)
             trainer.train()
         model = trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
-        encoder = replace(encoder, model=model)  # in float32, of the best epoch
+        encoder = replace(encoder, model=model)  # in float32, of the kept epoch
         scores = _scores(encoder, task, device, dev_set)
     keep(encoder, folder, {"recipe": recipe, "scores": scores, "log": trainer.state.log_history})
     return scores

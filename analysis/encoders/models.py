@@ -205,8 +205,27 @@ def load_encoder(
                 f"{name} has no trained classification head ({absent[0] if absent else 'its weights are random'}): "
                 f"fine-tune it on {task.name} first (00_finetune) or name a checkpoint that was"
             )
+        order_labels(model, task, str(name))
     check_device(device)
     return Encoder(_label(name), model.eval().to(device), load_tokenizer(name), precision, frozenset(absent))
+
+
+def order_labels(model: PreTrainedModel, task: Task, name: str) -> None:
+    """Puts the logits of a classifier into the order of the task's labels, if its config has these in another order.
+
+    Other names are read in their order, which is printed; LABEL_0 and on, the names of a config without any, are not.
+    """
+    named = [str(model.config.id2label[number]) for number in range(len(task.labels))] if task.labels else []
+    known = {label.lower(): number for number, label in enumerate(task.labels)}
+    if {label.lower() for label in named} == {*known}:
+        order = [[label.lower() for label in named].index(label) for label in known]
+        output = [layer for layer in model.modules() if isinstance(layer, torch.nn.Linear)][-1]
+        if order != sorted(order):
+            output.weight.data = output.weight.data[order]
+            output.bias.data = output.bias.data[order]
+    elif not all(label == f"LABEL_{number}" for number, label in enumerate(named)):
+        pairs = ", ".join(f"{label} as {own}" for label, own in zip(named, task.labels, strict=True))
+        print(f"{name} names its classes otherwise than {task.name}: {pairs}", file=sys.stderr)
 
 
 def _loaded(auto_class: type, name: str | Path, **options: int) -> tuple[PreTrainedModel, list[str]]:

@@ -36,8 +36,8 @@ class Prefix:
     layers: Sequence[nn.Module]
     first: Mapping[str, Tensor]  # the model's inputs, cut to the first token of each sequence
     hidden: Sequence[Float[Tensor, "sequence token width"]]  # the input of each layer
-    # As the layers receive them: the mask, None without padding, and in MPNet the bias of relative positions.
-    rows: Sequence[Float[Tensor, "sequence _ token token"] | None]
+    # What layers add to their logits: the mask, None without padding, and in MPNet the bias of relative positions.
+    terms: Sequence[Float[Tensor, "_ _ token token"] | None]
     logits: Float[Tensor, "sequence class"]
 
     @property
@@ -55,7 +55,7 @@ class Prefix:
         """
         count, sequences = len(gates), len(self.logits)
         hidden = _repeated(self.hidden[layer], count)
-        rows = [None if row is None else _repeated(row, count) for row in self.rows]
+        terms = [term if term is None or len(term) == 1 else _repeated(term, count) for term in self.terms]
         repeated_gates = gates.to(hidden.device).repeat_interleave(sequences, dim=0)
         with (
             tap(self.encoder.model, **changes(repeated_gates)) as tapped,
@@ -64,10 +64,10 @@ class Prefix:
         ):
             tapped.resume(layer)
             for module in self.layers[layer:-1]:
-                hidden = _output(module(hidden, *rows))
+                hidden = _states(module(hidden, *terms))
             tapped.others = hidden
-            first_rows = (None if row is None else row[:, :, :1] for row in rows)
-            hidden = _output(self.layers[-1](hidden[:, :1], *first_rows))
+            first_rows = (None if term is None else term[:, :, :1] for term in terms)
+            hidden = _states(self.layers[-1](hidden[:, :1], *first_rows))
         return self._finish(hidden).unflatten(0, (count, sequences))
 
     def _finish(self, last: Float[Tensor, "row 1 width"]) -> Float[Tensor, "row class"]:
@@ -107,10 +107,9 @@ def ordinary_pass(encoder: Encoder, batch: Sequence[Pieces]) -> Prefix:
     with recorded_calls(layers) as calls, tap(encoder.model), torch.no_grad(), encoder.autocast():
         logits = encoder.model(**inputs).logits.float()
     hidden = [arguments[0] for _, arguments, _ in calls]
-    tensors = [row for row in calls[0][1][1:] if row is None or row.ndim == 4]
-    rows = [None if row is None else row.expand(len(batch), -1, -1, -1) for row in tensors]
+    terms = [_one_of_equal(term) for term in calls[0][1][1:] if term is None or term.ndim == 4]
     first = {name: column[:, :1] for name, column in inputs.items()}
-    return Prefix(encoder, batch, owner, layers, first, hidden, rows, logits)
+    return Prefix(encoder, batch, owner, layers, first, hidden, terms, logits)
 
 
 @contextmanager
@@ -140,8 +139,15 @@ def body(encoder: Encoder) -> tuple[nn.Module, Sequence[nn.Module]]:
     )
 
 
-def _output(result: Tensor | tuple[Tensor, ...]) -> Tensor:
-    """The hidden states that a layer gives, in some families as the first of several results."""
+def _one_of_equal(
+    term: Float[Tensor, "sequence _ token token"] | None,
+) -> Float[Tensor, "_ _ token token"] | None:
+    """A mask as it is; of a bias of relative positions, which has a map for each head, that of one sequence."""
+    return term if term is None or term.shape[1] == 1 else term[:1]
+
+
+def _states(result: Tensor | tuple[Tensor, ...]) -> Tensor:
+    """The hidden states that a layer gives, in MPNet as the first of several results."""
     return result[0] if isinstance(result, tuple) else result
 
 

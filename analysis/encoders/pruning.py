@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 
 from analysis.encoders.classifiers import about_texts, check_examples
-from analysis.encoders.dispatch import MPNetDispatched, dispatch
+from analysis.encoders.dispatch import DispatchedMPNet, dispatch
 from analysis.encoders.interventions import check_gate
 from analysis.encoders.layout import Layout, layouts, stream
 from analysis.encoders.models import Encoder
@@ -117,7 +117,7 @@ def prune(encoder: Encoder, gate: Num[np.ndarray, "..."]) -> Encoder:
     model = copy.deepcopy(encoder.model)
     name = f"{encoder.name}, {int(gate.sum())} of {gate.size} heads"
     smaller = Encoder(name, model, encoder.tokenizer, encoder.precision, encoder.absent)
-    dispatch(model)  # an attention of our own reads the bias of the heads that are left
+    dispatch(model)  # MPNet's own attention would add the bias of all heads
     for layer, row in zip(body(smaller)[1], gate, strict=True):
         query, key, value, output = projections(layer, name)
         if query.out_features < query.in_features:
@@ -129,8 +129,8 @@ def prune(encoder: Encoder, gate: Num[np.ndarray, "..."]) -> Encoder:
             _shrink(linear, dimensions.to(encoder.device), dim=0)
         _shrink(output, dimensions.to(encoder.device), dim=1)
         for module in layer.modules():
-            if isinstance(module, MPNetDispatched):
-                module.kept = np.flatnonzero(row)
+            if isinstance(module, DispatchedMPNet):
+                module.remaining_heads = np.flatnonzero(row)
     return smaller
 
 

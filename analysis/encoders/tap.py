@@ -66,7 +66,7 @@ def projections(layer: nn.Module, name: str) -> Projections:
             return Projections(*(modules[path] for path in paths))
     raise InputError(
         f"{name}: the heads of {type(layer).__name__} can be neither ablated nor pruned, its attention has none of the "
-        "known names: use BERT, RoBERTa, ELECTRA or DistilBERT"
+        "known names: use BERT, RoBERTa, ELECTRA, DistilBERT or MPNet"
     )
 
 

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.figures import theme
+from analysis.figures.attention import attention_lines
 from analysis.figures.colours import BLUE, MATCHING_HEADS
-from analysis.figures.diagrams import attention_lines
 from analysis.figures.theme import DOUBLE, HEAD, LAYER
 
 MATCHING, TO_OWN, OTHERS = (
@@ -128,29 +128,41 @@ def shares_by_edit(table: pd.DataFrame, names: Sequence[str]) -> Figure:
         axes.set(title=task, xticks=range(len(pairs)), ylim=(-0.03, 1.03))
         axes.set_xticklabels([pair.replace("two words ", "two words\n") for pair in pairs])
     key = [
-        Line2D([], [], color=f"C{number}", marker="os^D"[number], linestyle="", ms=4, label=edit)
+        Line2D(
+            [],
+            [],
+            color=f"C{number}",
+            marker="os^D"[number],
+            ls="",
+            ms=4,
+            label=edit.replace("none", "as they are"),
+        )
         for number, edit in enumerate(names)
     ]
     figure.legend(handles=key, ncols=4, loc="outside upper center", title="the matching heads")
     return figure
 
 
-def rank_panels(effects: pd.DataFrame, tasks: Sequence[str]) -> Figure:
-    """Heads by their rank in AUC and in loss, a panel for each task; the colour is the shift of the mean logit.
+NAMED = 4  # heads of a panel
 
-    `effects` as `effect_table` gives it, with task, layer and head, for one run of each task.
+
+def rank_panels(effects: pd.DataFrame, tasks: Sequence[str]) -> Figure:
+    """Heads by their rank in AUC and in loss, a panel for each task; heads whose ablation lowers the AUC are black.
+
+    An effect counts if its interval lies above 0; the heads of the first NAMED ranks have names. `effects` as
+    `effect_table` gives it, with task, layer and head, for one run of each task.
     """
-    figure, grid = theme.panels(len(tasks), 4, 1.7, "rank by fall in AUC", "rank by rise of the loss")
-    reach = max(float(effects["shift"].abs().max()), 1e-6)
+    figure, grid = theme.panels(len(tasks), 4, 1.9, "rank by fall in AUC", "rank by rise of the loss")
     for axes, task in zip(grid, tasks, strict=True):
-        rows = effects[effects["task"] == task].pivot(
-            index=["layer", "head"], columns="metric", values=["rank", "shift"]
-        )
+        by_metric = effects[effects["task"] == task].set_index(["layer", "head", "metric"]).unstack("metric")
+        ranks = by_metric["rank"].assign(lowers=by_metric["low", "auc"] > 0).sort_values("auc")
         axes.axline((1, 1), slope=1, color="0.8", lw=0.6, zorder=0)
-        points = axes.scatter(
-            rows["rank", "auc"], rows["rank", "loss"], c=rows["shift", "auc"], cmap="vlag", vmin=-reach, vmax=reach,
-            s=12, linewidth=0.3, edgecolor="0.3",
-        )  # fmt: skip
+        for lowers, colour in ((False, "0.75"), (True, "black")):
+            heads = ranks[ranks["lowers"] == lowers]
+            axes.scatter(heads["auc"], heads["loss"], s=10, color=colour, linewidth=0)
+        height = -np.inf
+        for (layer, head), row in ranks[ranks["lowers"]].head(NAMED).sort_values("loss").iterrows():
+            height = max(height + 0.08 * len(ranks), row["loss"])  # names do not lie upon one another
+            axes.text(row["auc"] + 0.04 * len(ranks), height, f"{layer}-{head}", va="center", fontsize=6.5)
         axes.set(title=task)
-    figure.colorbar(points, ax=grid, aspect=30, pad=0.02, label="shift of the mean logit")
     return figure

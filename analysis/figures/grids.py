@@ -1,4 +1,4 @@
-"""Maps of heads: a number per head, numbers of heads by role and layer, and all heads of an encoder in one picture."""
+"""Maps of heads: a number per head, and numbers of heads by role and layer."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,11 +10,9 @@ from jaxtyping import Bool, Float
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
 
 from analysis.figures import theme
-from analysis.figures.colours import MATCHING_HEADS, SEQUENTIAL, colour, ink, marker
+from analysis.figures.colours import SEQUENTIAL
 from analysis.figures.theme import DOUBLE, HEAD, LAYER, STATE_NAMES, as_written
 
 LAYER_UPWARDS = "layer (0-based, layer 0 at the bottom)"
@@ -104,64 +102,3 @@ def role_layer_maps(table: pd.DataFrame, value: str, label: str, row: str) -> Fi
     scale = ScalarMappable(Normalize(0, most), SEQUENTIAL)
     grid.figure.colorbar(scale, ax=list(grid.axes.flat), aspect=40, pad=0.02, label=label)
     return grid.figure
-
-
-# Where the mark of a role stands in the cell of a head.
-PLACES = {"local": (-0.22, 0.2), "syntactic": (0.22, 0.2), "block": (0, -0.2)}
-# How full it is by the strictest count that the head is in, and the name of this count.
-FILLS = {
-    "assigned": ("none", "published rule"),
-    "exceeds_control": ("left", "exceeds the control"),
-    "assigned_controlled": ("full", "exceeds it by τ − 1"),
-}
-
-
-@as_written
-def head_summary(
-    table: pd.DataFrame,
-    effect: Float[np.ndarray, "layer head"],
-    label: str,
-    framed: Bool[np.ndarray, "layer head"],
-    frame: str,
-) -> Figure:
-    """The heads of one encoder: colour for the ablation effect, marks for roles that have a control, frames.
-
-    `table` is the role table of one task and state; `effect` (NaN: not measured) is named `label`, and `frame` says
-    what the `framed` heads are.
-    """
-    layers, heads = effect.shape
-    axes = theme.canvas(DOUBLE, 0.42 * layers + 1.3)
-    top = np.nanmax(effect, initial=1e-6)
-    mesh = theme.layer_head_mesh(
-        axes, effect, cmap="Greys", vmin=0, vmax=2 * top
-    )  # pale, so that marks stand out
-    axes.figure.colorbar(mesh, ax=axes, label=label, format="{x:g}").ax.set_ylim(0, top)
-    for role, (across, upwards) in PLACES.items():
-        rows = table[(table["role"] == role) & table["assigned"].eq(True)]
-        for row in rows.to_dict("records"):
-            strictest = [fill for count, (fill, _) in FILLS.items() if row[count] is True][-1]
-            place = row["head"] + across, row["layer"] + upwards
-            axes.plot(*place, ms=6.5, fillstyle=strictest, **_look(role))
-    grid = {"color": "0.75", "linewidth": 0.6, "zorder": 0}
-    axes.hlines(np.arange(1, layers) - 0.5, -0.5, heads - 0.5, **grid)
-    axes.vlines(np.arange(1, heads) - 0.5, -0.5, layers - 0.5, **grid)
-    for layer, head in np.argwhere(framed):
-        axes.add_patch(
-            Rectangle((head - 0.46, layer - 0.46), 0.92, 0.92, fill=False, ec=MATCHING_HEADS, lw=1.8)
-        )
-    axes.set(xlabel=HEAD, ylabel=LAYER_UPWARDS, xlim=(-0.5, heads - 0.5), ylim=(-0.5, layers - 0.5))
-    theme.integer_ticks(axes, bins=12)
-    key = [Line2D([], [], label=role, **_look(role)) for role in PLACES]
-    look = {"color": "0.3", "linestyle": "", "marker": "o", "markerfacecoloralt": "white"}
-    key += [Line2D([], [], fillstyle=fill, label=name, **look) for fill, name in FILLS.values()]
-    key += [
-        Line2D([], [], linestyle="", marker="s", ms=9, mfc="none", mec=MATCHING_HEADS, mew=1.8, label=frame)
-    ]
-    axes.figure.legend(handles=key, ncols=4, loc="outside lower center", title="roles after fine-tuning")
-    return axes.figure
-
-
-def _look(role: str) -> dict[str, object]:
-    """The mark of a role, whose empty part is white."""
-    look = {"marker": marker(role), "color": colour(role), "markeredgecolor": ink(role)}
-    return look | {"markerfacecoloralt": "white", "linestyle": ""}

@@ -36,8 +36,9 @@ as_written = mpl.rc_context({"text.parse_math": False})
 def style() -> None:
     """Set the theme of every later figure: 8 pt text, SVG text kept as text, reproducible SVG ids.
 
-    In a notebook, figures then have twice the pixels.
+    Settings of the user (matplotlibrc) do not act. In a notebook, figures then have twice the pixels.
     """
+    mpl.rcdefaults()
     texts = ["font.size", "axes.labelsize", "axes.titlesize", "figure.labelsize", "figure.titlesize"]
     sizes = dict.fromkeys([*texts, "legend.title_fontsize"], 8.0)
     sizes |= dict.fromkeys(["xtick.labelsize", "ytick.labelsize", "legend.fontsize"], 7.5)

@@ -1,12 +1,14 @@
 """Sentences below figures."""
 
+import re
+
 import pandas as pd
 from IPython.display import Markdown
 
 
 def finding(text: str) -> Markdown:
-    """What a figure shows, for display under it in a notebook."""
-    return Markdown(f"**Finding.** {text}")
+    """What a figure shows, for display under it in a notebook; "47%", as `:.0%` writes it, becomes "47 %"."""
+    return Markdown("**Finding.** " + re.sub(r"(?<=\d)%", " %", text))
 
 
 def learnt(rows: pd.DataFrame) -> str:

@@ -140,8 +140,8 @@ def sep(layout: Layout, pairs: WordPairs) -> Columns | None:
 
 @sieve("sep_first", bank=True)
 def sep_first(layout: Layout, pairs: WordPairs) -> Columns | None:
-    """The [SEP] that ends the first text."""
-    return columns(layout.sep & (np.cumsum(layout.sep) == 1))
+    """The [SEP] that ends the first text; both of those between two texts, where a tokenizer puts two there."""
+    return columns(layout.sep & (np.cumsum(layout.text == 1) == 0))
 
 
 @sieve("sep_last", bank=True)

@@ -125,6 +125,18 @@ def coarse_memberships(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({coarse: members[roles].any(axis=1) for coarse, roles in present.items()})
 
 
+def local_and_syntactic(table: pd.DataFrame) -> dict[str, int]:
+    """Heads that are local, that have the pooled syntactic role, both, and local with any of the syntactic roles."""
+    members, coarse = memberships(table), coarse_memberships(table)
+    sets = {
+        "local": members["local"],
+        "syntactic": members["syntactic"],
+        "both": members["local"] & members["syntactic"],
+        "both_any": members["local"] & coarse["syntactic"],
+    }
+    return {name: int(heads.sum()) for name, heads in sets.items()}
+
+
 def layer_counts(table: pd.DataFrame) -> pd.DataFrame:
     """Heads per layer: (task, state,) layer, role, heads.
 

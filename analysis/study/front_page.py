@@ -1,36 +1,43 @@
-"""The results in README and docs/claims.md: numbers, verdicts, and the claims with definitions."""
+"""The pages made of results: README, docs/claims.md, and the index of a profile's notebooks and figures.
+
+`python -m analysis.study.front_page RUN ...` writes the index, results/<profile>/README.md.
+"""
 
 import math
 import os
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
 import pandas as pd
 
-from analysis.errors import InputError
+from analysis.errors import InputError, exit_status
 from analysis.files import ROOT, write_text
 from analysis.statistics.claim_pages import claims_page, current, paper_rows
-from analysis.statistics.claims import Claim, read_claims
-from analysis.statistics.effects import AUC
+from analysis.statistics.claims import VERDICTS, Claim, read_claims
 from analysis.statistics.roles import COUNTS, ROLES, role_counts
-from analysis.study.profiles import parameters
+from analysis.study.profiles import command_line, parameters, source
 from analysis.study.provenance import records_in, whole_cost
 from analysis.study.results import Results
-from analysis.study.runs import Folders
-from analysis.synthesis.regression import ALL_ROLES, WITHOUT
+from analysis.study.runs import MACHINE_ROOM, Folders
 
 # The folders of the papers and the synthesis, in the order of their notebooks; the Makefile has the same list.
 PAPERS = ("pande2021", "clark2019", "michel2019", "kovaleva2019", "pascual2021", "niven2019", "synthesis")
 # What "pre-trained" means in the tables of an encoder.
 ENCODERS = {
     "minilm": "MiniLM, a sentence encoder tuned on a billion pairs of texts, which is not a masked language model",
+    "mpnet": "MPNet, of BERT-base's size, a sentence encoder tuned on a billion pairs of texts",
     "tiny": "random weights: its heads have learnt nothing",
     "bert-base-uncased": "BERT-base, a masked language model",
 }
 TEMPLATE = "docs/front-page.md"
+# A place of the template for a number of a table: {table.column[row=value; row=value]:format}
+TABLE_PLACE = re.compile(r"\{(\w+)\.(\w+)\[([^\]]*)\](?::([^}]*))?\}")
+FIRST = ("99_summary", "03_test", "04_compare", "11_matching", "10_synthesis")  # what a newcomer reads first
+TWIN_COLUMNS = ["local_heads", "both_heads", "local_twins", "both_twins"]  # of the table twins
 WHOLE = "STUDY_WHOLE"  # the environment variable that Make sets if all papers run
 
 
@@ -88,9 +95,10 @@ def encoder_of(profile: str) -> str:
 
 
 def places(results: Results) -> dict[str, str]:
-    """The numbers that README and the summary name, as texts; "–" for a number that no table has."""
-    from analysis.synthesis.matching import BOTH, NATURAL, TO_OWN, TO_WRONG  # loads torch
+    """The numbers that stand in no table and that README and the summary name, as texts.
 
+    These are counts of claims, of encoders, and of the heads that have each role in these encoders; and what runs cost.
+    """
     tables, profile = saved_claims(results), results.profile.folder.name
     names = [f"roles-{task}-finetuned" for task in parameters("04_compare", profile)["tasks"]]
     roles = [results.load_table(name) for name in names if name in results.table_names()]
@@ -102,45 +110,50 @@ def places(results: Results) -> dict[str, str]:
     }
     for role, row in counts.reindex(ROLES).iterrows():
         texts |= {f"{role}_{label}": number_text(row[label]) for label in COUNTS}
-    # Redirecting the matching heads, by pair task: falls of the AUC, and shares of pairs called matching.
-    answers = pd.concat([results.load_if_saved(name) for name in ("matching_redirection", "matching_dial")])
-    answers = answers.reindex(columns=["task", "trained", "compared", "edit", "fall", "share"])
-    answers = answers[answers["trained"].eq(True) & answers["compared"].ne(True)]
-    means = answers.groupby(["task", "edit"])[["fall", "share"]].mean().reset_index()
-    for task in parameters("11_matching", profile)["pair_tasks"]:
-        for name, edit in (("ablated", BOTH), ("own", TO_OWN), ("wrong", TO_WRONG)):
-            texts[f"{task}_fall_{name}"] = number_text(number_in(means, "fall", task=task, edit=edit), ".2f")
-        for name, edit in (("share", "none"), ("share_dialled", NATURAL)):
-            texts[f"{task}_{name}"] = number_text(number_in(means, "share", task=task, edit=edit), ".0%")
-    # How many heads of an encoder with random weights the published rule calls block.
-    controls = results.load_if_saved("controls")
-    untrained = number_in(controls, "published", control="random weights", role="block")
-    texts["block_untrained"] = number_text(untrained)
-    # The variance of ablation effects that role scores, and shuffled ones, explain without the matching heads.
-    slopes = results.load_if_saved("synthesis_regression")
-    for column in ("share", "share_shuffled"):
-        share = number_in(slopes, column, response=AUC, variant=WITHOUT, term=ALL_ROLES)
-        texts[column] = number_text(share, ".0%")
+    syntactic = counts.reindex(ROLES).loc["syntactic"]
+    base_rate = syntactic["unlabelled_exceed"] / syntactic["unlabelled"]
+    texts |= {"syntactic_base_rate": number_text(base_rate, ".0%")} | _twins(results)
     return texts | _costs()
 
 
+def _twins(results: Results) -> dict[str, str]:
+    """Local labels of heads and of their positional twins, and the share of each that is syntactic as well."""
+    table = results.load_if_saved("twins").reindex(columns=["state", *TWIN_COLUMNS])
+    sums = table.loc[table["state"] == "finetuned", TWIN_COLUMNS].sum(min_count=1)
+    texts = {}
+    for name in ("heads", "twins"):
+        texts[f"local_{name}"] = number_text(sums[f"local_{name}"])
+        texts[f"both_{name}_share"] = number_text(sums[f"both_{name}"] / sums[f"local_{name}"], ".0%")
+    return texts
+
+
 def _costs() -> dict[str, str]:
-    """How long the committed runs take on two cores: minutes of offline and hours of glue-minilm."""
+    """How long the committed runs take on two cores: minutes of offline, hours of the profiles on GLUE."""
     seconds = {}
-    for profile in ("offline", "glue-minilm"):
+    for profile in ("offline", "glue-minilm", "glue-mpnet"):
         records = records_in(Folders(profile).folder).values()
-        seconds[profile] = sum(whole_cost(record) or math.nan for record in records) / 2
+        seconds[profile] = (sum(whole_cost(record) or math.nan for record in records) or math.nan) / 2
     return {
         "offline_minutes": number_text(seconds["offline"] / 60, ".0f"),
         "glue_hours": number_text(seconds["glue-minilm"] / 3600, ".1f"),
+        "mpnet_hours": number_text(seconds["glue-mpnet"] / 3600, ".1f"),
     }
 
 
-def number_in(table: pd.DataFrame, column: str, **row: str) -> float | None:
-    """The number of a column in the first row with these values; None without such a row or column."""
-    table = table.reindex(columns=[*row, column])
-    is_row = (table[[*row]] == [*row.values()]).all(axis=1)
-    return next(iter(table.loc[is_row, column]), None)
+def table_number(results: Results, table: str, column: str, rows: str, form: str | None) -> str:
+    """The mean of a column over some rows of a table; a dash if there are none, or the table is not saved.
+
+    `rows` are the values of columns, such as `task=mrpc; trained=True`. Raises InputError for an unknown column.
+    """
+    values = dict(pair.split("=", 1) for pair in rows.split("; "))
+    selected = results.load_if_saved(table)
+    if table not in results.table_names():
+        return number_text(None)
+    if missing := {column, *values} - {*selected}:
+        raise InputError(f"{TEMPLATE}: table {table} has no column {min(missing)}: {', '.join(selected)}")
+    for name, value in values.items():
+        selected = selected[selected[name].astype(str) == value]
+    return number_text(selected[column].mean(), form or "")
 
 
 def number_text(value: float | None, form: str = "") -> str:
@@ -160,9 +173,10 @@ def filled(text: str, values: Mapping[str, str], name: str) -> str:
     return re.sub(r"\{(\w+)\}", lambda place: values[place[1]], text)
 
 
-def front_page(numbers: Mapping[str, str], tables: Mapping[str, pd.DataFrame]) -> str:
-    """README.md: the text of docs/front-page.md with numbers of `places` and the verdicts of all papers."""
+def front_page(results: Results, numbers: Mapping[str, str], tables: Mapping[str, pd.DataFrame]) -> str:
+    """README.md: the text of docs/front-page.md with numbers of tables and of `places`, and all verdicts."""
     text = (ROOT / TEMPLATE).read_text(encoding="utf-8")
+    text = TABLE_PLACE.sub(lambda place: table_number(results, *place.groups()), text)
     return filled(text, {**numbers, "verdicts": claims_section(tables)}, TEMPLATE)
 
 
@@ -176,5 +190,52 @@ def save_front_page(results: Results, tables: Mapping[str, pd.DataFrame], number
         return
     profile = results.home.name
     page = claims_document(tables, profile, f"../results/{profile}/figures")
-    write_text(ROOT / "README.md", front_page(numbers, tables))
+    write_text(ROOT / "README.md", front_page(results, numbers, tables))
     write_text(ROOT / "docs" / "claims.md", page)
+
+
+def verdicts(profile: str) -> Iterator[str]:
+    """A line for every paper: how many of its claims have each verdict."""
+    tables = saved_claims(Results(profile))
+    for name in PAPERS:
+        counts = tables[name]["verdict"].value_counts() if name in tables else {}
+        words = [f"{counts[verdict]} {verdict}" for verdict in VERDICTS if verdict in counts]
+        yield f"{name}: {', '.join(words) or 'no verdicts'}"
+
+
+def write_index(profile: str, runs: Sequence[str]) -> Path:
+    """Writes the index: verdicts, and the notebooks of `runs` that have run, with their figures; returns its path."""
+    folders = Folders(profile)
+    records = records_in(folders.folder)
+    copies: dict[str, list[str]] = {}
+    for run in runs:
+        notebook = run.split("-")[0]
+        if notebook not in MACHINE_ROOM and (folders.notebooks / f"{run}.ipynb").exists():
+            copies.setdefault(notebook, []).append(run)
+    first = [f"1. [{_title(name)}](notebooks/{copies[name][0]}.ipynb)" for name in FIRST if name in copies]
+    lines = [f"# Results of profile `{profile}`", "", f"Encoder: {encoder_of(profile)}.", ""]
+    lines += ["## Read these first", "", *first, "", "## Verdicts", ""]
+    lines += [*(f"- {line}" for line in verdicts(profile)), "", "## Notebooks and figures", ""]
+    for name, names in copies.items():
+        links = [f"[{run.partition('-')[2] or run}](notebooks/{run}.ipynb)" for run in names]
+        lines.append(f"- **{_title(name)}** {' · '.join(links)}")
+        figures = [figure for run in names for figure in records.get(run, {}).get("figures", {})]
+        if figures:
+            lines.append(f"  - {' · '.join(f'[{figure}](figures/{figure}.png)' for figure in figures)}")
+    if (folders.folder / "explorer.html").exists():
+        lines += ["", "[Head explorer](explorer.html): browse every head, its roles and its attention."]
+    path = folders.folder / "README.md"
+    write_text(path, "\n".join(lines) + "\n")
+    return path
+
+
+def _title(notebook: str) -> str:
+    """The first heading of a notebook."""
+    return re.search(r"^# # (.+)$", source(notebook).read_text(encoding="utf-8"), re.MULTILINE)[1].strip()
+
+
+if __name__ == "__main__":
+    parser = command_line("analysis.study.front_page", __doc__)
+    parser.add_argument("runs", nargs="+")
+    options = parser.parse_args()
+    sys.exit(exit_status(lambda: write_index(options.profile, options.runs)))

@@ -23,6 +23,16 @@ PROFILES = ROOT / "profiles"
 TEXTS = (
     "parser passage_source conllu conllu_train conllu_documents frames dependency_files argument_source"
 ).split()
+CONDITIONS = {  # of ranges.yaml: whether a value meets one, and what a message says
+    "least": (lambda value, limit: value >= limit, "give at least {}"),
+    "above": (lambda value, limit: value > limit, "give more than {}"),
+    "most": (lambda value, limit: value <= limit, "give at most {}"),
+    "below": (lambda value, limit: value < limit, "give less than {}"),
+    "choices": (lambda value, limit: value in limit, "choose from {}"),
+    "entries": (lambda values, limit: len(values) >= limit, "name at least {}"),
+    "distinct": (lambda values, _: all(values.count(value) == 1 for value in values), "name nothing twice"),
+}
+NOT_RUN = "not_run"  # a key beside the sections: a list of notebooks that the profile does not run
 ANNOTATIONS = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "__builtins__": {}}
 
 
@@ -83,6 +93,8 @@ def load_profile(profile: str) -> dict[str, dict[str, Any]]:
     path = PROFILES / f"{profile}.yaml"
     sections = _read(path.read_bytes(), path) or {}
     is_mapping = isinstance(sections, dict)
+    if is_mapping:
+        sections = {name: values for name, values in sections.items() if name != NOT_RUN}
     if not is_mapping or not all(isinstance(values or {}, dict) for values in sections.values()):
         raise InputError(
             f"{path}: write sections such as 'common:', and below them indented lines 'name: value'"
@@ -98,10 +110,21 @@ def load_profile(profile: str) -> dict[str, dict[str, Any]]:
     return {section: values or {} for section, values in sections.items()}
 
 
+def not_run(profile: str) -> list[str]:
+    """The notebooks that a profile does not run; raises InputError for an unknown profile or notebook."""
+    load_profile(profile)
+    path = PROFILES / f"{profile}.yaml"
+    names = (_read(path.read_bytes(), path) or {}).get(NOT_RUN, [])
+    for name in names:
+        if name not in notebook_names():
+            raise InputError(f"{path}: {NOT_RUN}: unknown notebook {name!r}: choose from {notebook_names()}")
+    return names
+
+
 def parameters(notebook: str, profile: str, settings: Mapping[str, Any] = {}) -> dict[str, Any]:
     """Every parameter of a notebook: its default, or the profile's value, or the value in `settings`.
 
-    Raises InputError for an unknown parameter and a value of another kind than its annotation.
+    Raises InputError for an unknown parameter, and for a value of another kind than its annotation or out of range.
     """
     kinds, values, sections = _annotated(notebook), declared(notebook), load_profile(profile)
     choices = [name for name in values if name != "profile"]
@@ -114,7 +137,26 @@ def parameters(notebook: str, profile: str, settings: Mapping[str, Any] = {}) ->
         if not fits(values[name], eval(kind, ANNOTATIONS)):  # noqa: S307 (of these names alone)
             hint = " (YAML reads 1e-4 as text: write 1.0e-4)" if "float" in kind else ""
             raise InputError(f"{notebook}: parameter {name} is {values[name]!r}: give {kind}{hint}")
+    check_ranges(notebook, values)
     return values
+
+
+def declared_ranges() -> dict[str, dict[str, Any]]:
+    """The conditions on the parameters of all notebooks by name, from the file beside them."""
+    path = NOTEBOOKS / "ranges.yaml"
+    return _read(path.read_bytes(), path) if path.exists() else {}
+
+
+def check_ranges(notebook: str, values: Mapping[str, Any]) -> None:
+    """Raises InputError for a parameter that does not meet the conditions of notebooks/ranges.yaml."""
+    ranges = declared_ranges()
+    for name, value in values.items():
+        for condition, limit in ranges.get(name, {}).items():
+            meets, remedy = CONDITIONS[condition]
+            of_list = condition in ("entries", "distinct") or not isinstance(value, list)
+            if value is not None and not all(meets(item, limit) for item in ([value] if of_list else value)):
+                remedy = remedy.format(", ".join(limit) if isinstance(limit, list) else limit)
+                raise InputError(f"{notebook}: parameter {name} is {value!r}: {remedy}")
 
 
 def parse_name(name: str) -> tuple[str, dict[str, str]]:
@@ -142,9 +184,11 @@ def write_parameters(profile: str) -> None:
     """Writes what Make needs to know of a profile into its cache: the parameters of every notebook, and their tasks.
 
     `parameters/<notebook>.yaml` is written only when a value changes, so that Make runs only what depends on it.
-    `tasks.mk` has a variable `<notebook>.<name>` for each list of tasks, and ENCODERS, the encoders of all notebooks.
+    `tasks.mk` has a variable `<notebook>.<name>` for each list of tasks, ENCODERS, which are those of all notebooks,
+    and NOT_RUN. Notebooks that are not run have no lists.
     """
-    notebooks = {name: parameters(name, profile) for name in notebook_names()}
+    names = [name for name in notebook_names() if name not in not_run(profile)]
+    notebooks = {name: parameters(name, profile) for name in names}
     source = load_profile(profile).get("common", {}).get("source")
     folders = Folders(profile)
     folders.prepare()
@@ -152,7 +196,7 @@ def write_parameters(profile: str) -> None:
         for notebook, values in notebooks.items():
             check(notebook, values, values.get("source", source))
     encoders = {values["encoder"] for values in notebooks.values() if "encoder" in values}
-    lines = [f"ENCODERS := {' '.join(sorted(encoders))}\n"]
+    lines = [f"ENCODERS := {' '.join(sorted(encoders))}\n", f"NOT_RUN := {' '.join(not_run(profile))}\n"]
     for notebook, values in notebooks.items():
         for name in (name for name in values if name.endswith("tasks")):
             lines.append(f"{notebook}.{name} := {' '.join(map(task_name, values[name]))}\n")

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import subprocess
 import zipfile
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -21,12 +22,16 @@ Place = Path | zipfile.Path  # a folder or a file, on the disk or in the archive
 def committed(profile: str, root: Path = ROOT) -> Place:
     """The folder of a profile as it is committed, with tables/ and provenance/; outside of git, as it was released.
 
-    Raises InputError if there is none.
+    Raises InputError if there is none, or in the words of git if it does not read the checkout.
     """
     if archive := git(
         "archive", "--format=zip", f"HEAD:results/{profile}", "provenance", "tables", root=root
     ):
         return zipfile.Path(BytesIO(archive))
+    if (root / ".git").exists() and git("rev-parse", "HEAD", root=root) is None:
+        command = ["sh", "-c", 'git -C "$0" rev-parse HEAD', str(root)]
+        reason = subprocess.run(command, capture_output=True, text=True).stderr
+        raise InputError(f"git does not read {root}: {' '.join(reason.split())}")
     released = root / "results" / profile / "released"  # Make keeps it before the first run
     if not files_in(released / "tables"):
         raise InputError(f"profile {profile} has no committed tables: nothing to compare with")

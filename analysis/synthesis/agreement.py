@@ -1,7 +1,7 @@
 """How far measures of importance rank heads equally, and how far roles stay the same on another map."""
 
 from collections.abc import Mapping
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
@@ -9,10 +9,10 @@ from jaxtyping import Float
 from scipy import stats
 
 from analysis.statistics.answers import pearson
-from analysis.statistics.intervals import percentile_interval
+from analysis.statistics.intervals import mean_interval
 from analysis.statistics.layers import head_grid
-from analysis.synthesis.sets import POOLED
 
+POOLED = "all tasks"
 COLUMNS = "kind task first second role statistic value low high runs heads".split()
 IMPORTANCE, ROLES = "importance", "roles across maps"
 
@@ -30,35 +30,29 @@ def correlation(statistic: str, *values: Float[np.ndarray, "... layer head"]) ->
     return pearson(*values)
 
 
-def importance_agreement(
-    table: pd.DataFrame, measures: Mapping[str, str], draws: int = 499, seed: int = 0
-) -> pd.DataFrame:
+def importance_agreement(table: pd.DataFrame, measures: Mapping[str, str]) -> pd.DataFrame:
     """COLUMNS for each pair of `measures` (column of the atlas, its name) and each of STATISTICS, kind "importance".
 
-    value: mean over tasks of the mean over a task's runs (its seeds) in which both measures exist for all heads; low,
-    high: 95 % interval from resampling the heads of each layer, the same for all tasks and runs. It does not cover
-    other tasks. Pairs that no run has are left out.
+    value: by task the mean over its runs (seeds) in which both measures exist for all heads, and in the rows POOLED the
+    mean over tasks with its t interval. Pairs that no run has are left out.
     """
-    grids = {column: _grids(table, column) for column in measures}
-    rng, parts = np.random.default_rng(seed), []
-    for first, second in combinations(measures, 2):
-        runs = [run for run in grids[first] if run in grids[second]]
-        pairs = {run: (grids[first][run], grids[second][run]) for run in runs}
-        for name in STATISTICS if runs else ():
-            facts = {"first": measures[first], "second": measures[second], "statistic": name}
-            parts.append(facts | _interval(pairs, name, draws, rng))
-    return pd.DataFrame(parts).assign(kind=IMPORTANCE, task=POOLED, role="").reindex(columns=COLUMNS)
-
-
-def agreement_by_task(
-    table: pd.DataFrame, measures: Mapping[str, str], draws: int = 499, seed: int = 0
-) -> pd.DataFrame:
-    """The rows of `importance_agreement` for each task, whose intervals draw the heads of each layer."""
-    parts = [
-        importance_agreement(rows, measures, draws, seed).assign(task=task)
-        for task, rows in table.groupby("task", sort=False)
-    ]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=COLUMNS)
+    grids, rows = {column: _grids(table, column) for column in measures}, []
+    for (first, second), statistic in product(combinations(measures, 2), STATISTICS):
+        by_task: dict[str, list[float]] = {}
+        for run in (run for run in grids[first] if run in grids[second]):
+            value = correlation(statistic, grids[first][run], grids[second][run])
+            by_task.setdefault(run[0], []).append(float(value))
+        if not by_task:
+            continue
+        heads = next(iter(grids[first].values())).size
+        facts = {"first": measures[first], "second": measures[second], "statistic": statistic, "heads": heads}
+        means = {task: np.mean(values) for task, values in by_task.items()}
+        runs = {task: len(values) for task, values in by_task.items()}
+        rows += [facts | {"task": task, "value": means[task], "runs": runs[task]} for task in means]
+        value, low, high = mean_interval(np.array([*means.values()]))
+        pooled = {"task": POOLED, "value": value, "low": low, "high": high, "runs": sum(runs.values())}
+        rows.append(facts | pooled)
+    return pd.DataFrame(rows).assign(kind=IMPORTANCE, role="").reindex(columns=COLUMNS)
 
 
 def _grids(table: pd.DataFrame, column: str) -> dict[tuple, Values]:
@@ -66,21 +60,6 @@ def _grids(table: pd.DataFrame, column: str) -> dict[tuple, Values]:
     runs = table.groupby(["task", "seed"], sort=False)
     grids = {run: head_grid(rows, column) for run, rows in runs}
     return {run: grid for run, grid in grids.items() if np.isfinite(grid).all()}
-
-
-def _interval(
-    pairs: Mapping[tuple, tuple[Values, Values]], statistic: str, draws: int, rng: np.random.Generator
-) -> dict:
-    layers, heads = next(iter(pairs.values()))[0].shape
-    order = rng.integers(heads, size=(draws, layers, heads))  # they are the same heads in all tasks and runs
-    by_task: dict[str, list] = {}  # a task's runs: the sample first, then every draw
-    for (task, _), measures in pairs.items():
-        resampled = [np.take_along_axis(values[None], order, -1) for values in measures]
-        correlations = (correlation(statistic, *sides) for sides in (measures, resampled))
-        by_task.setdefault(task, []).append(np.hstack([*correlations]))
-    means = np.mean([np.mean(runs, axis=0) for runs in by_task.values()], axis=0)
-    low, high = percentile_interval(means)
-    return {"value": means[0], "low": low, "high": high, "runs": len(pairs), "heads": layers * heads}
 
 
 def survival_agreement(survival: pd.DataFrame | None, state: str) -> pd.DataFrame:

@@ -35,7 +35,7 @@ def set_effects(excess: pd.DataFrame, names: dict[str, str]) -> Figure:
 def rank_correlations(pairs: pd.DataFrame) -> Figure:
     """The rank correlations of measures with their intervals: below the diagonal over all heads, above within layers.
 
-    `pairs` is the table of `agreement.importance_agreement`.
+    `pairs` are the means over tasks of `agreement.importance_agreement`.
     """
     names = [*dict.fromkeys([*pairs["first"], *pairs["second"]])]
     values = np.full((len(names), len(names)), np.nan)
@@ -45,7 +45,7 @@ def rank_correlations(pairs: pd.DataFrame) -> Figure:
         place = place if row.statistic == "spearman" else place[::-1]
         values[place] = row.value
         shade = "white" if abs(row.value) > 0.65 else "black"
-        text = f"{row.value:.2f}\n[{row.low:.2f}, {row.high:.2f}]"
+        text = f"{row.value:.2f}" + (f"\n[{row.low:.2f}, {row.high:.2f}]" if np.isfinite(row.low) else "")
         axes.text(place[1], place[0], text, ha="center", va="center", fontsize=7, color=shade)
     theme.hatch_missing(axes)
     mesh = axes.imshow(np.ma.masked_invalid(values), cmap="vlag", vmin=-1, vmax=1, aspect="auto")

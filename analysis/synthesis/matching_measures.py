@@ -14,14 +14,20 @@ from analysis.encoders.interventions import Head, head_name
 from analysis.statistics.changes import BASELINE
 from analysis.statistics.claims import frame, not_applicable, read_claims
 from analysis.statistics.effects import auc_parts, cross_fitted, stratified_halves
-from analysis.statistics.intervals import MINIMUM_RUNS, Interval, crossed_interval, draws_interval
+from analysis.statistics.intervals import (
+    MINIMUM_RUNS,
+    Interval,
+    crossed_interval,
+    draws_interval,
+    wilson_interval,
+)
 from analysis.statistics.resampling import resampled
 from analysis.synthesis.matching import BOTH, NATURAL, OTHER_PAIR, OWN, POSITIONS, TO_OWN, TO_WRONG
-from analysis.synthesis.matching_runs import CROSSINGS, DIALLED, SET, Classifier, Run, crossing_draws, wilson
+from analysis.synthesis.matching_runs import CROSSINGS, DIALLED, SET, Classifier, Run, crossing_draws
 
 CLAIMS = [claim for claim in read_claims(Path(__file__).with_name("claims.yaml")) if claim.id[0] == "X"]
 NO_HEAD = "no head matches"
-NO_RUN = "no run of such a task trained successfully"
+NO_RUN = "no run of such a task was measured and trained successfully"
 # By task, the match logits (run, intervention, sequence) of the runs that trained successfully.
 Answers = Mapping[str, xr.DataArray]
 
@@ -164,14 +170,15 @@ def share_difference(first: Float[np.ndarray, "run text"], second: Float[np.ndar
     With three runs or more it covers other runs too.
     """
     (p, low, high), (q, other_low, other_high) = (
-        wilson(side.mean(), side.shape[1]) for side in (first, second)
+        wilson_interval(round(side.mean() * side.shape[1]), side.shape[1]) for side in (first, second)
     )
     by_run, between = (first - second).mean(axis=1), 0.0
     if len(by_run) >= MINIMUM_RUNS:
         between = stats.t.ppf(0.975, len(by_run) - 1) ** 2 * by_run.var(ddof=1) / len(by_run)
     below = np.sqrt((p - low) ** 2 + (other_high - q) ** 2 + between)
     above = np.sqrt((high - p) ** 2 + (q - other_low) ** 2 + between)
-    return p - q, float(p - q - below), float(p - q + above)
+    difference = float(by_run.mean())
+    return difference, float(difference - below), float(difference + above)
 
 
 def other_roles(answers: Answers, heads: Sequence[Head], roles: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

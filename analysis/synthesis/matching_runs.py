@@ -1,15 +1,14 @@
 """What edits of the matching heads do to the answers of classifiers: functions that give tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from jaxtyping import Float
 from sklearn.metrics import roc_auc_score
-from statsmodels.stats.proportion import proportion_confint
 
 from analysis.encoders.finetuning import finetune
 from analysis.encoders.interventions import Head, Intervention, head_name, predict, sets, single_heads
@@ -18,7 +17,7 @@ from analysis.encoders.models import Encoder, load_encoder
 from analysis.scores.extraction import extract
 from analysis.statistics.changes import BASELINE, by_head
 from analysis.statistics.effects import AUC, auc_parts, effect_table, match_logit
-from analysis.statistics.intervals import Interval, crossed_interval, draws_interval
+from analysis.statistics.intervals import crossed_interval, draws_interval, wilson_interval
 from analysis.statistics.resampling import quiet, resampled
 from analysis.synthesis.matching import (
     BLOCKED,
@@ -38,9 +37,11 @@ from analysis.synthesis.matching import (
     neighbours,
     other_sets,
     overlap,
+    row_counts,
 )
 from analysis.texts.examples import Example, labels_of
 
+T = TypeVar("T")
 Run = tuple[str, int]  # task, fine-tuning seed
 # Columns of a table without rows: those by which notebooks group.
 EMPTY = "task seed trained set k edit pair measure group layer head auc fall shift share crossing cosine"
@@ -107,38 +108,45 @@ def match_tables(
 
 
 def edited_logits(
-    classifier: Classifier, interventions: Sequence[Intervention], examples: Sequence[Example] | None = None
+    classifier: Classifier, interventions: Sequence[Intervention], examples: Sequence[Example]
 ) -> xr.DataArray:
-    """The logits of a classifier under interventions; of its dev examples, or of others."""
-    examples, options = (
-        classifier.dev if examples is None else examples,
-        {"max_tokens": classifier.max_tokens, "cache": classifier.cache},
-    )
+    """The logits of a classifier under interventions."""
+    options = {"max_tokens": classifier.max_tokens, "cache": classifier.cache}
     return predict(classifier.encoder, examples, interventions, **options)
 
 
 def match_scores(
     classifier: Classifier, interventions: Sequence[Intervention], examples: Sequence[Example] | None = None
 ) -> xr.DataArray:
-    """The match logits (intervention, sequence); their coordinate `positive` says which pairs match."""
+    """The match logits (intervention, sequence) of its dev examples, or of others, under interventions.
+
+    Their coordinate `positive` says which pairs match.
+    """
     examples = classifier.dev if examples is None else examples
-    logits = edited_logits(classifier, interventions, examples)
+    return of_logits(classifier, edited_logits(classifier, interventions, examples), examples)
+
+
+def of_logits(classifier: Classifier, logits: xr.DataArray, examples: Sequence[Example]) -> xr.DataArray:
+    """The match logits, as `match_scores` gives them, of logits (intervention, sequence, class)."""
     values = match_logit(logits.transpose("intervention", "sequence", "class").values, classifier.match)
     scores = logits[..., 0].drop_vars("class").copy(data=values)
     return scores.assign_coords(positive=("sequence", labels_of(examples) == classifier.match))
 
 
-def by_run(tables: Mapping[Run, pd.DataFrame], classifiers: Sequence[Classifier]) -> pd.DataFrame:
-    """The tables of runs in one: task, seed, trained, their columns, and the AUC of word overlap as a baseline."""
-    known = {classifier.run: classifier for classifier in classifiers}
-    parts = [
-        table.assign(
-            task=run[0], seed=run[1], trained=known[run].trained, overlap_auc=known[run].overlap_auc()
-        )
-        for run, table in tables.items()
-    ]
-    empty = pd.DataFrame(columns=EMPTY)
-    return columns_first(pd.concat(parts, ignore_index=True) if parts else empty, "task", "seed", "trained")
+def by_run(
+    results: Mapping[Run, T], classifiers: Sequence[Classifier], table: Callable[[T], pd.DataFrame]
+) -> pd.DataFrame:
+    """The tables of all runs in one: task, seed, trained, their columns, and the AUC of word overlap as a baseline.
+
+    `table` makes the table of the result of one run.
+    """
+    known, parts = {classifier.run: classifier for classifier in classifiers}, []
+    for (task, seed), result in results.items():
+        classifier = known[task, seed]
+        columns = {"task": task, "seed": seed, "trained": classifier.trained}
+        parts.append(table(result).assign(**columns, overlap_auc=classifier.overlap_auc()))
+    joined = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=EMPTY)
+    return columns_first(joined, "task", "seed", "trained")
 
 
 def answer_table(scores: xr.DataArray) -> pd.DataFrame:
@@ -156,13 +164,12 @@ def answer_table(scores: xr.DataArray) -> pd.DataFrame:
 
 def single_effects(classifier: Classifier, heads: Sequence[Head]) -> tuple[pd.DataFrame, xr.DataArray]:
     """`effect_table` of every head ablated alone, with layer, head and whether the head matches; and match logits."""
-    ablations = single_heads(classifier.encoder)
-    logits = edited_logits(classifier, ablations)
+    logits = edited_logits(classifier, single_heads(classifier.encoder), classifier.dev)
     labels = labels_of(classifier.dev)
     table = by_head(effect_table(logits, labels, classifier.match, task=classifier.task))
     places = zip(table["layer"], table["head"], strict=True)
     table = table.assign(matching=[place in {*heads} for place in places]).drop(columns="intervention")
-    return columns_first(table, "layer", "head", "matching"), match_scores(classifier, ablations)
+    return columns_first(table, "layer", "head", "matching"), of_logits(classifier, logits, classifier.dev)
 
 
 def with_ranks(answers: pd.DataFrame, effects: pd.DataFrame) -> pd.DataFrame:
@@ -180,8 +187,16 @@ def output_table(shares: Mapping[tuple[int, int, int], tuple[float, float]]) -> 
     return pd.DataFrame([(*place, *numbers) for place, numbers in shares.items()], columns=columns)
 
 
-def with_doses(table: pd.DataFrame, masses: Masses) -> pd.DataFrame:
-    """Rows of `answer_table` that turn the dial, with their dose and the masses that give the natural one."""
+def redirection_table(
+    scores: xr.DataArray, classifier: Classifier, edits: Sequence[Intervention]
+) -> pd.DataFrame:
+    """`answer_table` of the edits, with the number of rows that each is about and that stay for lack of a target."""
+    return answer_table(scores)[1:].merge(row_counts(edits, classifier.layouts()), on="edit", how="left")
+
+
+def dial_table(scores: xr.DataArray, masses: Masses) -> pd.DataFrame:
+    """`answer_table` of edits that turn the dial, with their dose and the masses that give the natural one."""
+    table = answer_table(scores)
     dose = table["edit"].str.extract(r"^dial ([\d.]+)$")[0].astype(float).fillna(masses.dose)
     dose = dose.mask(table["edit"] == BASELINE, 0)
     return table.assign(dose=dose, matched=masses.matched, unmatched=masses.unmatched)
@@ -269,12 +284,6 @@ def crossing_table(scores: xr.DataArray) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["measure", "crossing", "low", "high"])
 
 
-def wilson(share: float, n: int) -> Interval:
-    """A share of `n` texts with the interval of Wilson 1927, which holds near 0 and 1."""
-    low, high = proportion_confint(share * n, n, method="wilson")
-    return float(share), float(low), float(high)
-
-
 def identical_scores(
     classifier: Classifier, interventions: Sequence[Intervention], n: int, seed: int = 0
 ) -> dict[str, xr.DataArray]:
@@ -290,7 +299,7 @@ def identical_scores(
 def identical_table(scores: Mapping[str, xr.DataArray]) -> pd.DataFrame:
     """The share of texts that are called a match with themselves, by what the second text is and by edit."""
     rows = [
-        (pair, str(edit), answers.sizes["sequence"], *wilson((row > 0).mean(), answers.sizes["sequence"]))
+        (pair, str(edit), answers.sizes["sequence"], *wilson_interval((row > 0).sum(), len(row)))
         for pair, answers in scores.items()
         for edit, row in zip(answers["intervention"].values, answers.values, strict=True)
     ]

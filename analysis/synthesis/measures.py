@@ -9,8 +9,9 @@ from analysis.statistics.claims import CONTROL, not_applicable, of_table, read_c
 from analysis.statistics.effects import AUC
 from analysis.statistics.roles import COARSE
 from analysis.synthesis import agreement, sets
+from analysis.synthesis.agreement import POOLED
 
-# Those on matching heads, X1 to X8, are measured in matching_measures.
+# Those on matching heads, X1 to X12, are measured in matching_measures.
 CLAIMS = [claim for claim in read_claims(Path(__file__).with_name("claims.yaml")) if claim.id[0] == "S"]
 ABLATION, IMPORTANCE, TUNING = "ablation, AUC", "gradient importance", "change in fine-tuning"
 NAMES = {
@@ -33,42 +34,50 @@ def measured(table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([table[["task", "seed", "layer", "head"]], columns], axis=1)
 
 
-def frames(of_sets: pd.DataFrame, agreements: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The frame of every claim, by its id, from the tables `synthesis_sets` and `synthesis_agreement`."""
+def frames(
+    of_sets: pd.DataFrame, agreements: pd.DataFrame, importance: pd.DataFrame | None = None
+) -> dict[str, pd.DataFrame]:
+    """The frame of every claim, by its id, from the tables `synthesis_sets` and `synthesis_agreement`.
+
+    `importance` is the table `michel_importance_agreement`, in which chapter 6 reports the number of S2.
+    """
+    order = order_alike(agreements, ABLATION, IMPORTANCE)
+    if importance is not None and order["value"].notna().all():
+        order = order.assign(**importance.set_index("task").loc[POOLED, ENDS])
     return {
         "S1": against_random(of_sets),
-        "S2": order_alike(agreements, ABLATION, IMPORTANCE),
+        "S2": order,
         "S3": survive_on_attribution(agreements),
         "S5": order_alike(agreements, ABLATION, TUNING),
     }
 
 
 def against_random(of_sets: pd.DataFrame) -> pd.DataFrame:
-    """S1: the fall in AUC without all heads of a role, minus the mean of random sets of their layers, by role."""
-    pooled = of_sets[(of_sets["task"] == sets.POOLED) & (of_sets["metric"] == AUC)]
-    rows = pooled[(pooled["label"] == "corrected") & pooled["role"].isin(SET_ROLES)]
-    frame = of_table(rows, "role", "excess")
+    """S1: the fall in AUC without all heads of a role, minus the mean of random sets, by role and kind of task."""
+    rows = of_sets[of_sets["task"].isin(sets.KINDS) & (of_sets["metric"] == AUC)]
+    rows = rows[(rows["label"] == "corrected") & rows["role"].isin(SET_ROLES)]
+    frame = of_table(
+        rows.assign(unit=rows["role"].astype(str) + ", " + rows["task"].astype(str)), "unit", "excess"
+    ).assign(runs=1)
     reasons = rows["status"] if len(rows) else "not measured"
     return frame.assign(reason=np.where(frame["value"].isna(), reasons, ""))
 
 
 def order_alike(agreements: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
-    """S2, S5: the rank correlation of two measures over heads, by task; the control is that within layers."""
+    """S2, S5: the rank correlation of two measures over heads, mean over tasks; the reference is that within layers."""
     rows = agreements[(agreements["first"] == first) & (agreements["second"] == second)]
-    rows = rows[(rows["task"] != sets.POOLED) & rows["value"].notna()]
+    rows = rows[(rows["task"] == POOLED) & rows["value"].notna()].set_index("statistic")
     if rows.empty:
         reason = f"{first} and {second} were not measured in the same run that trained successfully"
         return not_applicable(reason)
-    by_statistic = rows.set_index(["statistic", "task"])
-    within = by_statistic.loc[agreement.WITHIN_LAYERS, ENDS].set_axis(CONTROL, axis=1)
-    over_all_heads = by_statistic.loc[agreement.SPEARMAN].join(within).reset_index()
-    return of_table(over_all_heads, "task", runs="runs", **{name: name for name in CONTROL})
+    within = rows.loc[agreement.WITHIN_LAYERS, ENDS].set_axis(CONTROL)
+    return of_table(rows.loc[[agreement.SPEARMAN]], runs="runs").assign(**within)
 
 
 def survive_on_attribution(agreements: pd.DataFrame) -> pd.DataFrame:
     """S3: kappa of the labels of each coarse role between attention and attribution, mean over tasks."""
     rows = agreements[(agreements["kind"] == agreement.ROLES) & (agreements["second"] == "attribution")]
-    rows = rows[(rows["task"] == sets.POOLED) & rows["role"].isin(COARSE)].dropna(subset=ENDS)
+    rows = rows[(rows["task"] == POOLED) & rows["role"].isin(COARSE)].dropna(subset=ENDS)
     if rows.empty:
         return not_applicable("roles on attribution were not measured")
     return of_table(rows, "role").assign(control=0.0)

@@ -116,28 +116,21 @@ def permute_within_layers(
     return order
 
 
-def shares(
-    grid: Grid, sums: Float[np.ndarray, "... role"], together: bool = False
-) -> Float[np.ndarray, "..."]:
-    """The share of the changes' variance within layers that role scores explain: each role alone, or all together."""
-    total = (grid.change**2).sum()
+def shares(grid: Grid, sums: Float[np.ndarray, "... role"]) -> Float[np.ndarray, "..."]:
+    """The share of the changes' variance within layers that the role scores explain together."""
     gram = np.einsum("krlh,mrlh->km", grid.scores, grid.scores)
-    if not together:
-        return sums**2 / np.diag(gram) / total
-    return np.einsum("...k,km,...m->...", sums, linalg.pinvh(gram), sums) / total
+    return np.einsum("...k,km,...m->...", sums, linalg.pinvh(gram), sums) / (grid.change**2).sum()
 
 
-def permutation_test(grid: Grid, permutations: int = 9999, seed: int = 0) -> pd.DataFrame:
-    """The two-sided test of the share of variance within layers: a row per role alone, and a last row for all together.
+def permutation_test(grid: Grid, permutations: int = 9999, seed: int = 0) -> dict[str, float]:
+    """The two-sided test of the share of variance within layers that the role scores explain together.
 
     share_shuffled is the mean share when heads of a layer exchange their changes. The test assumes only that heads of a
     layer are exchangeable if roles predict nothing.
     """
-    observed, permuted = products(grid, permutations, seed)
-    explained = np.append(shares(grid, observed), shares(grid, observed, together=True))
-    by_chance = np.column_stack([shares(grid, permuted), shares(grid, permuted, together=True)])
-    p = (1 + (by_chance >= explained - 1e-12).sum(axis=0)) / (1 + permutations)
-    return pd.DataFrame({"share": explained, "share_shuffled": by_chance.mean(axis=0), "p_permutation": p})
+    explained, by_chance = (shares(grid, sums) for sums in products(grid, permutations, seed))
+    p = (1 + (by_chance >= explained - 1e-12).sum()) / (1 + permutations)
+    return {"share": float(explained), "share_shuffled": by_chance.mean(), "p_permutation": p}
 
 
 def slopes(grid: Grid) -> Float[np.ndarray, " role"]:
@@ -193,13 +186,12 @@ def regression_table(
     spread, has no test. p_holm corrects p_permutation over all tests of a variant: the roles alone and all roles
     together.
     """
-    parts = []
+    parts, joint = [], [role for role in together if table[role].notna().any()] or [*together]
     for variant in variants:
         without = matching if variant == WITHOUT else ()
         options = {"without": without, "permutations": permutations, "resamples": resamples, "seed": seed}
-        rows = [_model(table, [role], variant, **options).assign(model="alone").head(1) for role in roles]
-        tested = [role for role in together if table[role].notna().any()]
-        rows.append(_model(table, tested or [*together], variant, **options).assign(model="together"))
+        rows = [_model(table, [role], variant, **options).assign(model="alone") for role in roles]
+        rows.append(_model(table, joint, variant, **options).assign(model="together"))
         models = pd.concat(rows, ignore_index=True).assign(variant=variant)
         parts.append(models.assign(p_holm=adjust(models["p_permutation"], "holm")))
     return pd.concat(parts, ignore_index=True).reindex(columns=COLUMNS)
@@ -226,9 +218,9 @@ def _model(
         return pd.DataFrame(empty | {"status": CONSTANT})
     low, high = slope_interval(grid, resamples, seed)
     terms = pd.DataFrame({"term": [*roles], "estimate": slopes(grid), "low": low, "high": high})
-    tested = permutation_test(grid, permutations, seed).iloc[[-1]].assign(r2_left_out=left_out_r2(grid))
+    tested = permutation_test(grid, permutations, seed) | {"r2_left_out": left_out_r2(grid)}
     if len(roles) > 1:
-        terms = pd.concat([terms, tested.assign(term=ALL_ROLES)], ignore_index=True)
+        terms = pd.concat([terms, pd.DataFrame([tested | {"term": ALL_ROLES}])], ignore_index=True)
     else:
-        terms = terms.join(tested.reset_index(drop=True))
+        terms = terms.assign(**tested)
     return terms.assign(runs=len(grid.tasks), heads=int(grid.included.sum()), status="tested")

@@ -1,6 +1,6 @@
 """All heads of a role ablated at once, compared with random sets of as many heads from the same layers."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ LABELS = {"corrected": "assigned_corrected", "controlled": "assigned_controlled"
 LEAST_SETS = 3  # random sets, without which a role's set cannot be tested
 LEVEL = 0.95
 KEYS = ["task", "role", "label"]
-POOLED = "all tasks"
+KINDS = ("pairs of texts", "single texts")  # of tasks, which are pooled apart
 COLUMNS = [*KEYS, "heads", "sets", "tasks", "metric", "change", "random", "random_low", "random_high"]
 COLUMNS += ["excess", "low", "high", "least", "p", "p_holm", "status"]
 # The changes of one task under the role's set, then under its random sets (unit of the metric): under the null, each
@@ -146,35 +146,36 @@ def set_means(role_sets: Iterable[RoleSet], changes: dict[str, pd.DataFrame]) ->
 def sets_table(
     role_sets: Sequence[RoleSet],
     changes: dict[str, pd.DataFrame],
-    learned: Sequence[str],
-    count: int,
+    learned: Mapping[str, Sequence[str]],
     combinations: int = 9999,
     draws: int = 999,
     seed: int = 0,
 ) -> pd.DataFrame:
     """The table `synthesis_sets` (docs/tables.yaml): the effect of ablating the heads of each role, and random sets.
 
-    `changes` are those of `set_changes` by task, `count` is the number of random sets that were requested. change is
-    the mean over sequences (fall of AUC and accuracy, rise of losses); random_low and random_high are the 95 % range
-    over the random sets, and least is half of it; low and high come from `excess_draws`, p from `pooled_p`. Rows of
-    "all tasks" pool the testable tasks among `learned`, those whose classifier trained successfully; p_holm corrects
-    them over the roles.
+    `changes` are those of `set_changes` by task. change is the mean over sequences (fall of AUC and accuracy, rise of
+    losses); random_low and random_high are the 95 % range over the random sets, and least is half of it; low and high
+    come from `excess_draws`, p from `pooled_p`. `learned` names by kind of task those whose classifier trained
+    successfully: a row of the kind pools the testable ones, and p_holm corrects these rows over the roles.
     """
     groups: dict[tuple[str, str], list[RoleSet]] = {}
     for role_set in role_sets:
         groups.setdefault((role_set.role, role_set.label), []).append(role_set)
     rows = []
     for ((role, label), group), metric in product(groups.items(), EFFECT_METRICS):
-        pooled = [role_set for role_set in group if role_set.status == TESTED and role_set.task in learned]
-        of_all = RoleSet(POOLED, role, label, (), TESTED if pooled else "not applicable in every task")
-        for row, parts in [*((role_set, [role_set]) for role_set in group), (of_all, pooled)]:
+        parts_of = [(role_set, [role_set]) for role_set in group]
+        for kind, tasks in learned.items():
+            pooled = [item for item in group if item.status == TESTED and item.task in tasks]
+            status = TESTED if pooled else "not applicable in every task"
+            parts_of.append((RoleSet(kind, role, label, (), status), pooled))
+        for row, parts in parts_of:
             measured = [_pool(part, changes, metric) for part in parts if part.status == TESTED]
-            sizes = {"heads": sum(len(part.heads) for part in parts), "sets": count, "tasks": len(measured)}
+            sizes = {"heads": sum(len(part.heads) for part in parts), "tasks": len(measured)}
+            sizes["sets"] = min((len(part.random) for part in parts), default=0)
             numbers = _measured(measured, combinations, draws, seed)
             rows.append(row._asdict() | sizes | {"metric": metric} | numbers)
     table = pd.DataFrame(rows).reindex(columns=COLUMNS)
-    of_all = table["task"] == POOLED
-    families = table[of_all].groupby(["label", "metric"])["p"]
+    families = table[table["task"].isin([*learned])].groupby(["task", "label", "metric"])["p"]
     return table.assign(p_holm=families.transform(adjust, "holm").reindex(table.index))
 
 

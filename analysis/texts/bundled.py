@@ -21,6 +21,8 @@ ARGUMENT_COLUMNS = (
     "#id", "warrant0", "warrant1", "correctLabelW0orW1", "reason", "claim", "debateTitle", "debateInfo",
     "negatedClaim",
 )  # fmt: skip
+# Two sentences that the chapters share: short, with every role of the study and three words in common.
+PAIR = ("Old dogs never bite people", "Dogs love old people")
 RIGHT, WRONG, ABSENT = "in the right warrant", "in the wrong warrant", "absent"  # where the only "not" is
 
 

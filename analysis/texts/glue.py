@@ -1,7 +1,7 @@
 """Examples of a task: toy tasks from the package, tasks of GLUE from a folder of its files or the Hub."""
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -145,8 +145,10 @@ def hub_faults(dataset: str, config: str) -> Iterator[None]:
         ) from None
 
 
-def require_columns(table: pd.DataFrame, columns: Iterable[str], place: str) -> None:
-    """Raises InputError if a column is missing from the table."""
+def require_columns(table: pd.DataFrame, columns: Sequence[str], place: str) -> None:
+    """Raises InputError if a column is missing from the table, or stands there twice."""
+    if twice := [column for column in columns if [*table.columns].count(column) > 1]:
+        raise InputError(f"{place}: the header names column {twice[0]} twice: rename or remove one of them")
     if missing := [column for column in columns if column not in table.columns]:
         raise InputError(
             f"{place}: no column {', '.join(missing)} among {', '.join(table.columns)}; "

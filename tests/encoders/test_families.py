@@ -5,16 +5,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from architectures import BYTE_LEVEL, FAMILIES, HEADS, SENTENCES, save, tokenizer_of
 from classifiers import EXAMPLES
+from torch import Tensor
 
 from analysis.encoders.finetuning import columns_of, finetune
 from analysis.encoders.interventions import predict, single_heads
-from analysis.encoders.layout import layouts
-from analysis.encoders.models import load_encoder
+from analysis.encoders.layout import Layout, layouts
+from analysis.encoders.models import Encoder, load_encoder
+from analysis.encoders.pruning import prune
+from analysis.encoders.redirection import blocked_across
+from analysis.encoders.tap import tap
 from analysis.errors import InputError
 from analysis.explorer.view import head_view
 from analysis.files import ROOT
+from analysis.papers.pascual2021.attribution import attributed
 from analysis.scores.extraction import extract, read_attention
 from analysis.scores.sieves import match
 from analysis.scores.words import split_words
@@ -33,22 +39,61 @@ def test_the_table_has_the_families():
     assert {*OFFERED} == {*FAMILIES}
 
 
+def hidden_states(encoder: Encoder, layout: Layout) -> Tensor:
+    """The last hidden states, which depend on the attention of every layer."""
+    with torch.no_grad():
+        return encoder.model(**encoder.inputs([layout])).last_hidden_state
+
+
+def blocked_states(encoder: Encoder, layout: Layout) -> Tensor:
+    """Hidden states with one head of the first layer blocked."""
+    with blocked_across(encoder, [(0, 1)]):
+        return hidden_states(encoder, layout)
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_each_use_works_or_is_refused_in_one_line(family: str, tmp_path: Path):
     folder, tuned = save(family, tmp_path), tmp_path / "tuned"
     alone = load_encoder(folder)
+    gate = np.eye(alone.layers, alone.heads)
+    [layout] = layouts(alone.tokenizer, EXAMPLES[:1])
     uses: dict[str, Callable] = {
         "fine-tuning": lambda: finetune(folder, "mrpc", EXAMPLES[:4], EXAMPLES[:4], tuned, 1, 4)["accuracy"],
         "extract": lambda: extract(alone, EXAMPLES, roles=["sep", "local"], progress=False),
         "head_view": lambda: len(head_view(alone, *EXAMPLES[0].texts).page),
+        "blocking": lambda: blocked_states(alone, layout),
         "ablation": lambda: predict(load_encoder(tuned, task="mrpc"), EXAMPLES, single_heads(alone)),
+        "pruning": lambda: predict(prune(load_encoder(tuned, task="mrpc"), gate), EXAMPLES, []),
+        "attribution": lambda: attributed(alone, layout),
     }
+    assert uses.keys() == OFFERED[family].keys()
     for use, call in uses.items():
         if OFFERED[family][use] == "yes":
             assert np.isfinite(call()).all(), use
         else:
             with pytest.raises(InputError, match="^[^\n]+: use [^\n]+$"):
                 call()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_blocked_head_attends_to_its_own_text_alone(family: str, tmp_path: Path):
+    """The texts are read from the separators, since not every family has token types."""
+    encoder = load_encoder(save(family, tmp_path))
+    [layout] = layouts(encoder.tokenizer, EXAMPLES[:1])
+    text = torch.from_numpy(layout.text)
+    across = (text >= 0) & (text == 1 - text[:, None])
+
+    def replace(layer: int, weights: Tensor, _: Tensor) -> Tensor:
+        weights = weights.clone()
+        if layer == 0:
+            rest = weights[:, 1].masked_fill(across, 0)
+            weights[:, 1] = rest / rest.sum(-1, keepdim=True)
+        return weights
+
+    with tap(encoder.model, replace=replace):
+        expected = hidden_states(encoder, layout)
+    torch.testing.assert_close(blocked_states(encoder, layout), expected, atol=1e-5, rtol=0)
+    assert (hidden_states(encoder, layout) - expected).abs().max() > 1e-4
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -64,7 +109,7 @@ def test_sequences_may_be_as_long_as_the_positions(family: str, tmp_path: Path):
         lambda: read_attention(encoder, text, 129),
         lambda: finetune(tmp_path / family, "mrpc", EXAMPLES, EXAMPLES, tmp_path / "tuned", max_tokens=129),
     ):
-        with pytest.raises(InputError, match=r"^max_tokens is 129: \S+ has 128 positions$"):
+        with pytest.raises(InputError, match=r"^max_tokens is 129: .+ has 128 positions$"):
             call()
 
 

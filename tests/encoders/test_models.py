@@ -169,6 +169,30 @@ def test_encoder_with_its_trained_head(architecture: str, tmp_path: Path):
     torch.testing.assert_close(logits, expected)
 
 
+@pytest.mark.parametrize(
+    ("names", "order", "printed"),
+    [
+        (["not_entailment", "entailment"], [1, 0], ""),
+        (["ENTAILMENT", "NOT_ENTAILMENT"], [0, 1], ""),
+        (["LABEL_0", "LABEL_1"], [0, 1], ""),
+        (["yes", "no"], [0, 1], "yes as entailment, no as not_entailment"),
+    ],
+)
+def test_classes_are_read_by_their_names(
+    tmp_path: Path, capsys, names: list[str], order: list[int], printed: str
+):
+    """The logits of a checkpoint stand in the order of the task's labels, and other names are printed once."""
+    saved = classifier("bert", outputs=2, id2label=dict(enumerate(names)))
+    saved.model.save_pretrained(tmp_path)
+    saved.tokenizer.save_pretrained(tmp_path)
+    loaded = load_encoder(tmp_path, task="qnli").model.classifier
+    torch.testing.assert_close(loaded.weight, saved.model.classifier.weight[order], rtol=0, atol=0)
+    torch.testing.assert_close(loaded.bias, saved.model.classifier.bias[order], rtol=0, atol=0)
+    lines = [line for line in capsys.readouterr().err.splitlines() if "names its classes" in line]
+    assert len(lines) == bool(printed)
+    assert "".join(lines).endswith(printed)
+
+
 def test_training_is_in_bfloat16_where_the_processor_computes_it_fast(monkeypatch):
     """With AMX; with AVX-512 alone bfloat16 is slower than float32."""
     fast = {"avx512_bf16": True, "amx_bf16": True, "amx_tile": True}

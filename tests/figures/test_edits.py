@@ -47,8 +47,9 @@ def test_every_run_has_a_mark_at_its_edit():
 
 
 def test_ranks_by_two_metrics_stand_against_each_other():
+    """Head 1-0 has an effect on the AUC, 1-1 has none."""
     rows = [("auc", 1, 0, 1, 0.5), ("auc", 1, 1, 2, -1), ("loss", 1, 0, 2, 0.5), ("loss", 1, 1, 1, -1)]
-    effects = pd.DataFrame(rows, columns=["metric", "layer", "head", "rank", "shift"]).assign(task="mrpc")
-    points = rank_panels(effects, ["mrpc"]).axes[0].collections[0]
-    assert points.get_offsets().tolist() == [[1, 2], [2, 1]]
-    assert points.get_array().tolist() == [0.5, -1]
+    effects = pd.DataFrame(rows, columns=["metric", "layer", "head", "rank", "low"]).assign(task="mrpc")
+    axes = rank_panels(effects, ["mrpc"]).axes[0]
+    assert [points.get_offsets().tolist() for points in axes.collections] == [[[2, 1]], [[1, 2]]]
+    assert [text.get_text() for text in axes.texts] == ["1-0"]

@@ -4,7 +4,6 @@ from drawing import ROLES, role_table
 from matplotlib.collections import PathCollection
 
 from analysis.figures import grids, theme
-from analysis.figures.colours import marker
 
 TABLE = role_table()
 
@@ -45,18 +44,3 @@ def test_role_layer_maps_write_the_number_of_heads():
     for axes in panels.values():
         written = [text.get_text() for text in axes.texts if text.get_text()]
         assert written == ["1", "2", "1", "2"]  # nothing for 0 heads and for a role that cannot be tested
-
-
-def test_head_summary_fills_a_mark_by_the_strictest_count_of_its_head():
-    table = TABLE.assign(exceeds_control=TABLE["mean"] > 4, assigned_controlled=TABLE["mean"] > 5)
-    effect = theme.layer_head(TABLE, "local", "mean") / 100
-    figure = grids.head_summary(table, effect, "fall in AUC", effect > 0.04, "matching heads")
-    axes = figure.axes[0]
-    styles = {(round(line.get_ydata()[0]), round(line.get_xdata()[0])): line.get_fillstyle()
-              for line in axes.lines if line.get_marker() == marker("local")}  # fmt: skip
-    rows = table[(table["role"] == "local") & table["assigned"].eq(True)]
-    expected = np.select([rows["mean"] > 5, rows["mean"] > 4], ["full", "left"], "none")
-    assert styles == dict(zip(zip(rows["layer"], rows["head"], strict=True), expected, strict=True))
-    assert {*expected} == {"full", "left", "none"}
-    frames = {(round(patch.get_y() + 0.46), round(patch.get_x() + 0.46)) for patch in axes.patches}
-    assert frames == {*map(tuple, np.argwhere(effect > 0.04).tolist())}

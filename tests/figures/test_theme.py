@@ -1,5 +1,6 @@
 from itertools import combinations
 
+import matplotlib as mpl
 import numpy as np
 from drawing import HEADS, LAYERS, ROLES, role_table
 
@@ -26,6 +27,15 @@ def test_layer_head_agrees_with_a_lookup_of_every_cell():
         assert matrix.shape == (LAYERS, HEADS)
         expected = table[value].astype("Float64").to_numpy(float, na_value=np.nan)
         np.testing.assert_array_equal(matrix[table["layer"], table["head"]], expected)
+
+
+def test_settings_of_the_user_do_not_act():
+    """As a matplotlibrc would set them."""
+    theme.style()
+    expected = dict(mpl.rcParams)
+    mpl.rcParams.update({"lines.linewidth": 9.0, "axes.grid": True, "figure.facecolor": "red"})
+    theme.style()
+    assert dict(mpl.rcParams) == expected
 
 
 def test_names_stand_beside_their_points_and_not_on_another():

@@ -15,7 +15,9 @@ from analysis.statistics.roles import (
     families,
     label_agreement,
     layer_counts,
+    local_and_syntactic,
     mass_table,
+    role_counts,
     transitions,
 )
 
@@ -169,3 +171,34 @@ def test_agreement_of_runs_is_the_mean_similarity_of_pairs():
     assert row["between_runs"] == pytest.approx((1 + 1 / 2 + 1 / 2) / 3)
     assert row["with_pretrained"] == pytest.approx((1 / 3 + 1 / 3 + 0) / 3)
     assert (row["runs"], row["always"], row["ever"]) == (3, 1, 2)
+
+
+def test_the_base_rate_is_that_of_the_heads_without_the_role():
+    """Six heads of one role: three labelled, two of which exceed the control, as one of two others does."""
+    table = pd.DataFrame({
+        "role": "local",
+        "mean": [6.0, 4.0, 4.0, 2.0, 2.0, 2.0],
+        "control_mean": 2.0,
+        "assigned": pd.array([True, True, True, False, False, None], "boolean"),
+        "exceeds_control": pd.array([True, True, False, True, False, None], "boolean"),
+        "assigned_controlled": pd.array([True, False, False, False, False, None], "boolean"),
+    })  # fmt: skip
+    counts = role_counts(table).loc["local"].to_dict()
+    expected = {"assigned": 3, "exceeds_control": 2, "assigned_controlled": 1}
+    assert counts == expected | {"unlabelled": 2, "unlabelled_exceed": 1, "ratio": 2.0}
+
+
+def test_local_heads_are_syntactic_by_the_pooled_role_or_by_a_relation():
+    """Head 0 has both roles, head 1 is local and has a relation, head 2 is local alone, head 3 syntactic alone."""
+    labels = {
+        "local": [1, 1, 1, 0],
+        "syntactic": [1, 0, 0, 1],
+        "amod": [0, 1, 0, 0],
+        "cls": [0, 0, 1, 0],
+        "block": [0] * 4,
+    }
+    rows = [
+        (0, head, role, bool(value)) for role, values in labels.items() for head, value in enumerate(values)
+    ]
+    counts = local_and_syntactic(pd.DataFrame(rows, columns=["layer", "head", "role", "assigned"]))
+    assert counts == {"local": 3, "syntactic": 2, "both": 1, "both_any": 2}

@@ -18,13 +18,14 @@ from analysis.files import ROOT
 
 STORE = """
 import os, signal
+import matplotlib.pyplot as plt
 import pandas as pd
-from matplotlib.figure import Figure
 from analysis.errors import InputError
 from analysis.study.results import Results
 results = Results(profile)
 """
 SAVE = "results.save_table(pd.DataFrame({'n': [n]}), 'first')"
+DRAW = "results.save_figure(plt.subplots()[0], 'F1')"
 LOCK = "cache/locks/01_first-mrpc.lock"
 LOG = "cache/logs/01_first-mrpc.log"
 
@@ -96,6 +97,42 @@ def test_run_with_another_value_leaves_the_results_alone(study: Study, capsys, c
     assert results(study) == before
     assert not (study.folder / "results/quick/cache/done").exists()
     assert f"01_first mrpc started: results go to {scratch}/" in capsys.readouterr().out.splitlines()
+
+
+def test_nothing_of_the_users_environment_acts(study: Study, monkeypatch, capsys):
+    """Start-up files, a backend without pictures, a part of a cluster, another package; results lie where they should.
+
+    Their folder is relative, and has a space and braces, which papermill would fill in.
+    """
+    (study.folder / "profile_default/startup").mkdir(parents=True)
+    (study.folder / "other/analysis").mkdir(parents=True)
+    for name in ("profile_default/startup/0.py", "start.py", "other/analysis/__init__.py"):
+        (study.folder / name).write_text("leaked = True\n")
+    values = {"IPYTHONDIR": study.folder, "PYTHONSTARTUP": study.folder / "start.py", "MPLBACKEND": "Agg"}
+    values |= {"LOCAL_RANK": 0, "PYTHONPATH": study.folder / "other", "RESULTS_DIR": "my {n} results"}
+    for name, value in values.items():
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.chdir(study.folder)
+    look = "import os, matplotlib.pyplot as plt, analysis\n"
+    look += (
+        "print('leaked' in globals(), os.environ.get('LOCAL_RANK'), analysis.HOMES != {}, plt.get_backend())"
+    )
+    study.notebook("01_first", STORE, SAVE, look)
+    path = run.run("01_first", "quick", {}, keep=True)
+    assert re.fullmatch("False None True .*inline.*", printed(read(path)))
+    assert path == study.folder / "my {n} results/quick/notebooks/01_first-mrpc.ipynb"
+    assert (path.parents[1] / "tables/first.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [("n", "'n' has no value: write n=..."), ("n=[1", "n is not valid YAML: while parsing")],
+)
+def test_wrong_settings_are_one_line(study: Study, capsys, setting: str, words: str):
+    study.notebook("01_first")
+    with pytest.raises(SystemExit):
+        run.main(["01_first", "--set", setting])
+    assert words in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_cost_of_a_run(study: Study):
@@ -177,6 +214,16 @@ def test_failing_notebook(study: Study, capsys, cell: str, reason: str):
     assert "got here\n" in [output.get("text") for output in outputs]
 
 
+def test_a_run_that_saves_figures_shows_one(study: Study, capsys):
+    """Else its copy would replace one with pictures."""
+    before = earlier_results(study)
+    study.notebook("01_first", STORE, f"plt.switch_backend('Agg')\n{DRAW}")
+    assert run.main(["01_first-mrpc", "--profile", "quick", "--keep"]) == 1
+    line = "error: 01_first-mrpc saves figures and shows none: is there another backend in a cell?\n"
+    assert capsys.readouterr().err == line
+    assert results(study) == before
+
+
 def earlier_results(study: Study) -> dict[str, bytes]:
     """The results of a run before, which a profile keeps in git."""
     for name in ("notebooks/01_first-mrpc.ipynb", "tables/first.csv", "provenance/01_first-mrpc.json"):
@@ -198,7 +245,7 @@ def test_stopped_run(study: Study, signum: int, cells_done: int):
     """Wherever it is stopped, the results of the run before stay, and the next run replaces them all."""
     before = earlier_results(study)
     wait = "import time\ntime.sleep(3600)"
-    cells = [STORE, SAVE, "results.save_figure(Figure(), 'F1')", "print('done')"]
+    cells = [STORE, SAVE, DRAW, "print('done')"]
     study.notebook("01_first", *cells[:cells_done], "print('waits', flush=True)", wait, *cells[cells_done:])
     process = start(study)
     log = study.folder / "results/quick" / LOG
@@ -220,7 +267,7 @@ def test_stopped_run(study: Study, signum: int, cells_done: int):
 def test_run_that_is_killed_while_its_files_move(study: Study, moves: int, capsys):
     """The next call moves the others and does not repeat the run; the record comes last, before the stamp of Make."""
     before = earlier_results(study)
-    study.notebook("01_first", STORE, SAVE, "results.save_figure(Figure(), 'F1')")
+    study.notebook("01_first", STORE, SAVE, DRAW)
     assert start(study, moves).wait() == -signal.SIGKILL
     done = study.folder / "results/quick/cache/done/01_first-mrpc"
     record = "provenance/01_first-mrpc.json"

@@ -1,10 +1,13 @@
 """What README and docs/claims.md say follows from the tables of a profile."""
 
+import json
+
 import pandas as pd
 
 from analysis.papers.pande2021.measures import CLAIMS
 from analysis.statistics.claims import claim_table, frame
-from analysis.study.front_page import claims_document, claims_section
+from analysis.study.front_page import claims_document, claims_section, write_index
+from analysis.study.runs import Folders
 
 UNITS = frame({"toy-mrpc": (0.3, 0.25, 0.35), "toy-qqp": (0.4, 0.35, 0.45)})
 TABLE = claim_table(CLAIMS, {"C1": UNITS})
@@ -24,3 +27,23 @@ def test_a_claim_has_its_numbers_in_a_row_what_is_measured_and_its_figure():
     )
     assert "| task × 2: 0.30 (toy-mrpc) to 0.40 (toy-qqp) | > 0.1 ‡ |  |  | supported |" in page
     assert "- **C1** (question 1). Share of heads with at least two of the roles" in page
+
+
+def test_notebooks_stand_in_the_order_of_the_runs_with_their_figures(tmp_path, monkeypatch):
+    monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
+    folders = Folders("offline")
+    for folder in (folders.notebooks, folders.provenance):
+        folder.mkdir(parents=True)
+    runs = ["99_summary", "03_test-toy-qqp", "03_test-toy-mrpc"]
+    for run in runs:
+        (folders.notebooks / f"{run}.ipynb").touch()
+    figures = {"figures": {"b-heads": {}, "a-layers": {}}}
+    (folders.provenance / "03_test-toy-qqp.json").write_text(json.dumps(figures))
+    lines = write_index("offline", ["01_extract", *runs]).read_text(encoding="utf-8").splitlines()
+    assert lines[6].startswith("1. [Summary: ")
+    assert lines[7] == "1. [3. Which heads have which roles?](notebooks/03_test-toy-qqp.ipynb)"
+    copies = "[toy-qqp](notebooks/03_test-toy-qqp.ipynb) · [toy-mrpc](notebooks/03_test-toy-mrpc.ipynb)"
+    assert lines[-2:] == [
+        f"- **3. Which heads have which roles?** {copies}",
+        "  - [b-heads](figures/b-heads.png) · [a-layers](figures/a-layers.png)",
+    ]

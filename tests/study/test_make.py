@@ -12,10 +12,13 @@ from pathlib import Path
 import pytest
 from studies import HOUR, Tree, runs_of, started
 
+from analysis.files import ROOT
 from analysis.study.front_page import PAPERS
+from analysis.study.profiles import not_run, notebook_names
 
 PROFILE = "smoke"
 RUNS = {*runs_of(PROFILE)}
+KNOWN = " ".join(sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml")))
 LAST = {"98_explorer", "99_summary"}
 # In the place of Python: a run takes no time unless SECONDS says so, saves its parameters, and fails if FAIL names it.
 STUB = """#!{python}
@@ -91,6 +94,15 @@ def test_second_run_does_nothing(study: Tree):
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
+def test_a_profile_may_leave_out_notebooks(tmp_path: Path):
+    runs = {run.split("-")[0] for run in runs_of("glue-mpnet")}
+    assert not runs & {*not_run("glue-mpnet")}
+    assert runs == {*notebook_names()} - {*not_run("glue-mpnet")}
+    command = ["make", "runs", "PROFILE=glue-mpnet", "PAPERS=pascual2021", f"PYTHON={sys.executable}"]
+    done = subprocess.run([*command, f"RESULTS_DIR={tmp_path}"], cwd=ROOT, capture_output=True, text=True)
+    assert "paper 'pascual2021' is not run in profile glue-mpnet" in done.stderr
+
+
 SYNTHESIS = ("10_",)
 EXTRACTED = ("01_", "02_", "03_test-", "03_test_all", "03_robustness", "04_")
 DOWN = {  # the notebooks that a changed file runs again
@@ -163,6 +175,10 @@ def test_some_papers_alone(new: Tree):
             "03_test-toy-mrpc",
             (named("00_", "01_") - LAST) | {"03_test_all", "03_test-toy-mrpc"},
         ),
+        (
+            "first",
+            {run for run in named("00_", "01_", "02_") if "toy-mrpc" in run} | {"03_test-toy-mrpc"},
+        ),
         ("05_clark_syntax", {"05_clark_surface", "05_clark_syntax"}),
         ("00_finetune", {"00_finetune-toy-mrpc", "00_finetune-toy-sst-2"}),
     ],
@@ -180,14 +196,12 @@ def errors(done: subprocess.CompletedProcess) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (None, "unknown profile 'wrong': choose from "),
         ("common: {tasks: [mprc]}", "task 'mprc' is unknown: choose from "),
         ("common: {tasks: []}", "tasks is empty: choose from "),
     ],
 )
-def test_wrong_profile(study: Tree, text: str | None, words: str):
-    if text:
-        (study.repository / "profiles/wrong.yaml").write_text(text + "\n")
+def test_wrong_profile(study: Tree, text: str, words: str):
+    (study.repository / "profiles/wrong.yaml").write_text(text + "\n")
     done = study.make("reproduce", profile="wrong")
     assert done.returncode != 0
     (line,) = errors(done)
@@ -196,27 +210,80 @@ def test_wrong_profile(study: Tree, text: str | None, words: str):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
-    [("RESULTS_DIR", "my results/x"), ("PROFILE", "offline "), ("PROFILE", " "), ("PAPERS", ""), ("PARSER", "a;b"),
-     ("PAPERS", "$(shell touch there)"), ("DATA_DIR", " "), ("RESULTS_DIR", "a\nb"), ("PROFILE", "a'b")],
+    ("goal", "profile", "line"),
+    [
+        ("03_tset", PROFILE, "error: there is no goal 03_tset: did you mean 03_test?"),
+        ("verifi", PROFILE, "error: there is no goal verifi: did you mean verify?"),
+        ("x", PROFILE, "error: there is no goal x: make prints the goals"),
+        ("reproduce", "smok", f"*** unknown profile 'smok': choose from {KNOWN}.  Stop."),
+    ],
 )  # fmt: skip
+def test_wrong_goals_and_profiles_are_one_line(new: Tree, goal: str, profile: str, line: str):
+    done = new.make(goal, profile=profile)
+    assert done.returncode == 2
+    assert [text for text in done.stderr.splitlines() if text.endswith(line)]
+
+
+def make_in(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
+    """Make in a folder, without the variables of the tests."""
+    names = {"PATH": os.environ["PATH"], "HOME": str(folder)} | environment
+    return subprocess.run(["make", *arguments], cwd=folder, env=names, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("RESULTS_DIR", "my results/x"), ("PROFILE", "offline "), ("PROFILE", " "), ("DATA_DIR", "a\nb")],
+)
 @pytest.mark.parametrize("in_environment", [False, True])
 def test_names_that_make_would_split(new: Tree, tmp_path: Path, name: str, value: str, in_environment: bool):
     """Nothing is deleted or started."""
     for folder in ("my", "my results", "offline", "results/offline"):
         (tmp_path / folder / "cache").mkdir(parents=True)
         (tmp_path / folder / "cache/form").write_text("2\n")
-    before = {*tmp_path.rglob("*")}
     shutil.copy2(new.repository / "Makefile", tmp_path / "Makefile")
+    before = {*tmp_path.rglob("*")}
     arguments, environment = ([], {name: value}) if in_environment else ([f"{name}={value}"], {})
-    command = ["make", "clean", *arguments]
-    done = subprocess.run(
-        command, cwd=tmp_path, env={"PATH": os.environ["PATH"]} | environment, capture_output=True, text=True
-    )
+    done = make_in(tmp_path, "clean", *arguments, **environment)
     assert done.returncode == 2
-    assert f"*** {name} is '" in done.stderr
-    assert "give letters, digits and _ . / + - : alone.  Stop.\n" in done.stderr
-    assert {*tmp_path.rglob("*")} - before == {tmp_path / "Makefile"}
+    assert done.stderr.endswith("may have no spaces, and PROFILE names one profile.  Stop.\n")
+    assert {*tmp_path.rglob("*")} == before
+
+
+@pytest.mark.parametrize("goal", [["runs"], ["-n", "03_test"], ["-n", "plan"], ["-n", "reproduce"]])
+def test_a_fresh_clone_installs_nothing_unasked(new: Tree, tmp_path: Path, goal: list[str]):
+    """PYTHON in the shell is another program's variable, and does not count."""
+    folder = tmp_path / "a clone"
+    shutil.copytree(new.repository, folder)
+    done = make_in(folder, *goal, PYTHON=sys.executable)
+    assert errors(done) == ["error: .venv/bin/python has no packages of the study: run make install"]
+    assert not (folder / ".venv").exists()
+
+
+def test_python_without_the_packages(new: Tree, tmp_path: Path):
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -S -I "$@"\n')
+    python.chmod(0o755)
+    for goal in ("verify", "reproduce", "03_test"):
+        done = make_in(new.repository, goal, f"PYTHON={python}", f"RESULTS_DIR={tmp_path}/results")
+        remedy = f"run make install PYTHON={python}"
+        assert errors(done) == [f"error: {python} has no packages of the study: {remedy}"]
+
+
+def test_jupyterlab_works_in_this_checkout_whatever_its_path(new: Tree, tmp_path: Path):
+    """Its variables name the checkout, and those of the shell that change results are gone."""
+    folder = tmp_path / "a clone"
+    shutil.copytree(new.repository, folder)
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\ncase "$*" in *jupyterlab*) env;; esac\n')
+    python.chmod(0o755)
+    leaks = {"MPLBACKEND": "Agg", "LOCAL_RANK": "0", "PYTHONPATH": "/another"}
+    done = make_in(folder, "notebook", f"PYTHON={python}", "RESULTS_DIR=mine", **leaks)
+    assert done.returncode == 0, done.stderr
+    variables = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+    assert variables["PYTHONPATH"] == f"{folder}:/another"
+    assert variables["RESULTS_DIR"] == f"{folder}/mine"
+    assert variables["JUPYTER_CONFIG_PATH"] == f"{folder}/notebooks/.jupyter"
+    assert not {"MPLBACKEND", "LOCAL_RANK"} & {*variables}
 
 
 def test_clean_deletes_nothing_but_a_cache(new: Tree, tmp_path: Path):

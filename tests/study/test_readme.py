@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 
+import pandas as pd
 import pytest
 
 from analysis.errors import InputError
@@ -13,6 +14,7 @@ from analysis.study.front_page import (
     WHOLE,
     filled,
     save_front_page,
+    table_number,
 )
 from analysis.study.results import Results
 from analysis.study.runs import VARIABLE, Run
@@ -49,7 +51,7 @@ def test_files_that_the_architecture_names_exist() -> None:
 
 def test_findings_hold_numbers_only_through_places() -> None:
     findings = TEXT.split("## What we found\n")[1].split("\n## ")[0]
-    text = re.sub(r"\{\w+\}|\[.*?\]\(.*?\)", "", findings, flags=re.DOTALL)
+    text = re.sub(r"\{[^}]*\}|\[.*?\]\(.*?\)", "", findings, flags=re.DOTALL)
     assert re.findall(r"(?<![\w-])\d+(?![\w-])", text) == []
     summary = (ROOT / "notebooks" / "99_summary.py").read_text(encoding="utf-8")
     prose = re.findall(r"^# (?!%|jupyter|-)(.*)$", summary.split("# %% [markdown]", 1)[1], re.MULTILINE)
@@ -60,6 +62,21 @@ def test_a_place_without_a_value_is_one_line() -> None:
     assert filled("{a} of {b}", {"a": "1", "b": "2"}, "page.md") == "1 of 2"
     with pytest.raises(InputError, match="page.md has the place {c}, which no table fills; use a"):
         filled("{c}", {"a": "1"}, "page.md")
+
+
+def test_a_place_names_rows_of_a_table(tmp_path, monkeypatch) -> None:
+    """The mean over the rows; a table that is not saved and rows that are not there give a dash."""
+    monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
+    results = Results("quick")
+    table = pd.DataFrame({"task": ["a", "a", "b, c"], "trained": [True, True, False], "n": [1.0, 4.0, 0.25]})
+    results.save_table(table, "some")
+    assert table_number(results, "some", "n", "task=a; trained=True", None) == "2.50"
+    assert table_number(results, "some", "n", "task=b, c; trained=False", ".0%") == "25%"
+    assert table_number(results, "some", "n", "task=x", None) == table_number(
+        results, "no", "n", "task=x", None
+    )
+    with pytest.raises(InputError, match="table some has no column state: task, trained, n"):
+        table_number(results, "some", "n", "state=a", None)
 
 
 @pytest.mark.parametrize("whole", [True, False])

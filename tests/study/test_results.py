@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
+from studies import error_of
 
 from analysis.errors import InputError
 from analysis.files import versions
@@ -133,7 +134,7 @@ def test_scores_come_back_as_they_were(results: Results):
     results.save_scores(2 * scores(), "mrpc", None, maps="twin")
     xr.testing.assert_allclose(results.load_scores("mrpc", None, maps="twin"), 2 * scores())
     with pytest.raises(
-        InputError, match="shuffled.nc is missing or damaged: make reproduce PROFILE=quick makes all that"
+        InputError, match="shuffled.nc is missing: make reproduce PROFILE=quick makes all that"
     ):
         results.load_scores("mrpc", None, maps="shuffled")
 
@@ -161,3 +162,31 @@ def test_tables_have_six_digits_and_come_back_with_their_third_state(results: Re
     ]
     loaded = results.load_table("roles")
     pd.testing.assert_frame_equal(loaded, table(), rtol=1e-5)
+
+
+def test_words_are_no_missing_values(results: Results):
+    words = pd.DataFrame({"word": ["null", "NA", "nan", None], "n": [1.0, None, 3.0, 4.0]})
+    results.save_table(words, "words")
+    pd.testing.assert_frame_equal(results.load_table("words"), words, check_dtype=False)
+    results.save_part(words, "words", "mrpc")
+    pd.testing.assert_frame_equal(results.join_parts("words", ["mrpc"]), words, check_dtype=False)
+
+
+def test_a_missing_file_names_the_command_that_makes_it(tmp_path: Path, monkeypatch):
+    """That of the notebook which reads it."""
+    monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
+    run = Run("03_test", {"profile": "offline", "task": "toy-mrpc"}, "03_test-toy-mrpc")
+    monkeypatch.setenv(VARIABLE, json.dumps(run._asdict()))
+    results = Results("offline")
+    remedy = "is missing: make 03_test-toy-mrpc PROFILE=offline makes all that this notebook reads"
+    for read in (
+        lambda: results.load_scores("toy-mrpc", None),
+        lambda: results.load_table("layers"),
+        lambda: results.join_parts("finetune", ["toy-mrpc"]),
+    ):
+        assert remedy in error_of(read)
+    (tmp_path / "offline/tables").mkdir(parents=True)
+    (tmp_path / "offline/tables/layers.csv").touch()
+    done = tmp_path / "offline/cache/done"
+    message = error_of(results.load_table, "layers")
+    assert message.endswith(f"is damaged: delete {done}, and run make 03_test-toy-mrpc PROFILE=offline")

@@ -1,12 +1,19 @@
 """Runs: names, and what a notebook knows of the run it is in."""
 
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import jupytext
+import pandas as pd
 import pytest
 from studies import Study, error_of
 
+from analysis.files import ROOT
 from analysis.run import run
-from analysis.study.profiles import parse_name
-from analysis.study.results import Results, current_run
-from analysis.study.runs import Run
+from analysis.study.profiles import notebook_names, parse_name, source
+from analysis.study.results import Results
+from analysis.study.runs import results_folder
 
 
 @pytest.mark.parametrize(
@@ -32,8 +39,61 @@ def test_a_value_cannot_name_a_folder_elsewhere(study: Study):
     assert message.startswith("there is no run 01_first-../../etc: choose from 01_first-mrpc, ")
 
 
-def test_sessions_write_to_scratch(study: Study, monkeypatch):
-    """A session of Jupyter has the name of its notebook."""
-    assert current_run("quick") == Run("python", {"profile": "quick"}, "python")
-    monkeypatch.setenv("JPY_SESSION_NAME", str(study.notebooks / "01_first.py"))
-    assert Results("quick").folder == study.folder / "results/scratch/01_first"
+COPY = "results/offline/notebooks/03_test-toy-qqp.ipynb"
+SET_UP = 2  # the second code cell of a notebook, after prose and parameters
+
+
+@pytest.mark.parametrize(
+    ("session", "variables", "name"),
+    [
+        ("notebooks/03_test.py", {}, "03_test-toy-mrpc"),
+        ("notebooks/03_test.py", {"task": "toy-qqp"}, "03_test-toy-qqp"),
+        (COPY, {"task": "toy-qqp"}, "03_test-toy-qqp"),
+        ("notebooks/04_compare.py", {}, "04_compare"),
+        ("my-own.ipynb", {}, "my-own"),
+        (None, {"__vsc_ipynb_file__": "/home/me/heads/notebooks/01_extract.ipynb"}, "01_extract-toy-mrpc-pretrained"),
+        (None, {"In": ["", "task = 'toy-qqp'", "03_test"], "task": "toy-qqp"}, "03_test-toy-qqp"),
+        (None, {"In": ["", "04_compare"]}, "04_compare"),
+        (None, {"In": ["", "1 + 1"]}, "python"),
+        (None, {}, "python"),
+    ],
+)  # fmt: skip
+def test_sessions_write_to_a_folder_of_the_notebook_and_its_task(
+    tmp_path, monkeypatch, session: str | None, variables: dict, name: str
+):
+    """In JupyterLab, VS Code, and under papermill or nbconvert, where only the executed cells name the notebook."""
+    monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
+    monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
+    if session:
+        monkeypatch.setenv("JPY_SESSION_NAME", f"/home/me/heads/{session}")
+    known = {*notebook_names()}
+    cells = [set_up(cell) if cell in known else cell for cell in variables.get("In", [])]
+    shell = SimpleNamespace(user_ns=variables | {"In": cells})
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    results = Results("offline")
+    assert results.folder == tmp_path / "scratch" / name
+    assert results.run.parameters["profile"] == "offline"
+    results.save_table(pd.DataFrame({"n": [1]}), "some")
+    assert (tmp_path / f"scratch/{name}/provenance/{name}.json").exists()
+
+
+def set_up(notebook: str) -> str:
+    cells = [cell.source for cell in jupytext.read(source(notebook)).cells if cell.cell_type == "code"]
+    return cells[SET_UP - 1]
+
+
+def test_an_error_in_a_notebook_is_one_line():
+    code = "from analysis.errors import InputError\nraise InputError('row 3 is empty: fill it')"
+    command = [sys.executable, "-m", "IPython", "--colors=NoColor", "-c", code]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (done.stdout + done.stderr).strip() == "error: row 3 is empty: fill it"
+
+
+@pytest.mark.parametrize(
+    ("value", "folder"), [("", "results"), ("/elsewhere", "/elsewhere"), ("mine", "docs/mine")]
+)
+def test_folder_of_results(monkeypatch, value: str, folder: str):
+    """An empty variable names none; a relative path is that of the shell."""
+    monkeypatch.chdir(ROOT / "docs")
+    monkeypatch.setenv("RESULTS_DIR", value)
+    assert results_folder() == ROOT / folder

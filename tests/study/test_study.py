@@ -15,13 +15,13 @@ import pandas as pd
 import pytest
 import xarray as xr
 import yaml
-from consistency import copies_of_other_code, faults_of_index, without_meaning
+from consistency import cells_with_extra_pictures, copies_of_other_code, faults_of_index, without_meaning
 from loopback import ENCODER, HEADS, LAYERS, TUNED, loopback, small_paper
 from studies import Tree, runs_of, saved, started, values_of
 
 from analysis.encoders.models import load_encoder
 from analysis.files import ROOT
-from analysis.study.front_page import PAPERS, front_page, places, saved_claims
+from analysis.study.front_page import PAPERS, TABLE_PLACE, TEMPLATE, front_page, places, saved_claims
 from analysis.study.profiles import notebook_names, parameters
 from analysis.study.provenance import records_in
 from analysis.study.results import Results
@@ -118,13 +118,16 @@ def test_files_of_a_run(study: Ran):
 def test_results_agree_with_each_other_and_with_the_scripts(study: Ran, monkeypatch):
     """Copies have the code of notebooks/, the index is complete, tables have a meaning, and README can be written."""
     assert copies_of_other_code(study.folder) == []
+    assert cells_with_extra_pictures(study.folder) == []
     assert faults_of_index(study.folder) == set()
     assert without_meaning(study.folder) == []
     monkeypatch.setenv("RESULTS_DIR", str(study.results))
     results = Results(PROFILE)
     tables = saved_claims(results)
     assert len(tables) == len(PAPERS)
-    assert "{" not in front_page(places(results), tables)
+    assert "{" not in front_page(results, places(results), tables)
+    template = (ROOT / TEMPLATE).read_text(encoding="utf-8")
+    assert {place[0] for place in TABLE_PLACE.findall(template)} <= {*results.table_names()}
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)

@@ -17,7 +17,8 @@ HEADS = pd.MultiIndex.from_product([["local", "nsubj"], range(5), range(10)], na
 ROLES = HEADS.to_frame(index=False).assign(mean=1.5, assigned=True)
 ROLES["assigned_corrected"] = ROLES["layer"].map({0: True, 1: False})  # elsewhere the label is missing
 VERDICTS = ["supported", "mixed", "not supported", *["inconclusive"] * 8]
-CLAIMS = pd.DataFrame({"claim": [f"C{n}" for n in range(1, 12)], "estimate": 0.5, "verdict": VERDICTS})
+NAMES = [f"C{n}" for n in range(1, 12)]
+CLAIMS = pd.DataFrame({"claim": NAMES, "estimate": 0.5, "low": 0.4, "high": 0.6, "verdict": VERDICTS})
 
 
 @pytest.fixture
@@ -82,6 +83,23 @@ def test_verdicts_that_differ_are_printed(checkout: Path, capsys, verdicts: dict
     known = CLAIMS.set_index("claim")["verdict"]
     lines = [f"{claim} is {verdict}, committed: {known[claim]}" for claim, verdict in verdicts.items()]
     assert capsys.readouterr().out.splitlines()[:-1][: len(lines)] == lines
+
+
+def test_estimates_outside_the_committed_intervals_are_listed(checkout: Path, capsys):
+    """A missing estimate is outside of none."""
+    estimates = [0.39, 0.61, 0.41, None, *[0.5] * 7]
+    save(checkout, "claims-pande2021", CLAIMS.assign(estimate=estimates))
+    verify("quick")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["C1 is 0.39, committed: 0.5 [0.4, 0.6]", "C2 is 0.61, committed: 0.5 [0.4, 0.6]"]
+    assert lines[-1] == "profile quick is reproduced, but for 2 claims outside their committed intervals"
+
+
+def test_a_checkout_of_another_owner_ends_in_the_words_of_git(checkout: Path, monkeypatch):
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    message = error_of(verify, "quick")
+    assert "detected dubious ownership" in message
+    assert "safe.directory" in message
 
 
 @pytest.mark.parametrize(

@@ -92,12 +92,12 @@ def test_every_edit_runs_and_pairs_without_shared_words_keep_what_matched_pieces
 
 def test_tables_of_runs_name_the_run_and_the_baseline():
     run = edited(trained=False)
-    table = runs.by_run({run.run: pd.DataFrame({"edit": ["none"]})}, [run])
+    table = runs.by_run({run.run: {"edit": ["none"]}}, [run], pd.DataFrame)
     assert table.iloc[0].to_dict() == {
         "task": "mrpc", "seed": 0, "trained": False, "edit": "none", "overlap_auc": 1.0,
     }  # fmt: skip
     assert np.isnan(edited()._replace(dev=PAIRS[1:2]).overlap_auc())
-    assert {"task", "edit", "overlap_auc"} <= {*runs.by_run({}, [])}
+    assert {"task", "edit", "overlap_auc"} <= {*runs.by_run({}, [], pd.DataFrame)}
 
 
 def test_other_sets_are_heads_of_the_same_layers():

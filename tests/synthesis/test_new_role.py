@@ -67,7 +67,7 @@ def test_chapter_3_runs_with_a_new_role(scored, monkeypatch, tmp_path):
     monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
     saved = results.Results("offline")
     monkeypatch.setattr(saved, "load_scores", lambda task, run: scored[0])
-    monkeypatch.setattr(saved, "load_controls", lambda task, run: scored[1])
+    monkeypatch.setattr(saved, "load_controls", lambda task, run, second=False: scored[1])
     monkeypatch.setattr(saved, "save_figure", lambda figure, name: figure.canvas.draw())
 
     def opened(profile: str) -> results.Results:

@@ -9,7 +9,7 @@ from studies import error_of
 
 from analysis.statistics.resampling import random_sets
 from analysis.synthesis.sets import (
-    POOLED,
+    KINDS,
     RoleSet,
     excess_draws,
     interventions,
@@ -145,7 +145,7 @@ def changes(found: list[RoleSet], tasks: list[str], harm: float) -> dict[str, pd
 
 
 def sets_rows(sets: list[RoleSet], measured: dict[str, pd.DataFrame], learned: list[str]) -> pd.DataFrame:
-    table = sets_table(sets, measured, learned, 19, combinations=399, draws=199)
+    table = sets_table(sets, measured, {KINDS[0]: learned, KINDS[1]: []}, combinations=399, draws=199)
     return table.set_index(["task", "role", "label", "metric"]).sort_index()
 
 
@@ -164,13 +164,14 @@ def test_table_of_sets(found: list[RoleSet]):
     means = means.query("role == 'local' and label == 'corrected' and metric == 'loss'")
     assert means["own"].tolist() == [True, *[False] * len(random)]
     assert means["change"].tolist() == pytest.approx([own_rows["change"], *random])
-    pooled = rows.loc[(POOLED, "local", "corrected")]
+    pooled = rows.loc[(KINDS[0], "local", "corrected")]
     assert pooled.loc["loss", "tasks"] == 2
     assert (pooled["p"] <= 0.01).all()
     assert pooled.loc["loss", "low"] > 0 > pooled.loc["refitted loss", "high"]
-    block = rows.loc[(POOLED, "block", "corrected", "loss")]
+    block = rows.loc[(KINDS[0], "block", "corrected", "loss")]
     assert block["status"] == "not applicable in every task"
     assert np.isnan(block[["change", "p", "p_holm"]].astype(float)).all()
-    one_learnt, none_learnt = (sets_rows(both, measured, learned).loc[POOLED] for learned in (["mrpc"], []))
+    one_learnt, none_learnt = (sets_rows(both, measured, learned).loc[KINDS[0]] for learned in (["mrpc"], []))
     assert one_learnt.loc[("local", "corrected", "loss"), "tasks"] == 1
+    assert rows.loc[KINDS[1], "status"].eq("not applicable in every task").all()
     assert none_learnt["status"].eq("not applicable in every task").all()

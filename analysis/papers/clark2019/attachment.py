@@ -1,4 +1,4 @@
-"""Attention heads as parsers: how often the most attended word is the syntactic head (Clark 2019, 4.2)."""
+"""Attention heads as parsers: how often the most attended word is the governor (Clark 2019, 4.2)."""
 
 from collections.abc import Iterator
 

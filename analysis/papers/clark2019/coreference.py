@@ -121,7 +121,7 @@ CANDIDATES: dict[str, Callable[[Document], Bool[np.ndarray, "mention word"]]] = 
     "preceding_mention_heads": lambda text: _head_words(text, preceding(text)),
 }
 # The candidates in names of systems.
-AMONG = {"all_words": "all words", "preceding_mention_heads": "heads of preceding mentions"}
+AMONG = {"all_words": "all words", "preceding_mention_heads": "preceding mentions"}
 
 
 def head_hits(

@@ -50,6 +50,13 @@ class Link(NamedTuple):
     elements: tuple[int, ...]
 
 
+def annotated(link: Link) -> str:
+    """The sentence as Markdown: the target in bold, the frame elements in brackets."""
+    marks = {word: f"**{link.words[word]}**" for word in link.target}
+    marks |= {word: f"[{link.words[word]}]" for word in link.elements}
+    return " ".join(marks.get(place, word) for place, word in enumerate(link.words))
+
+
 def read_links(source: str | Path = BUNDLED, n: int | None = None, seed: int = 0) -> list[Link]:
     """Links from a file of the released sentences, from a folder of FrameNet 1.7, or bundled; all or a sample of `n`.
 

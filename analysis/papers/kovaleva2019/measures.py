@@ -18,9 +18,8 @@ from analysis.texts.tasks import original, task_named
 
 FOLDER = Path(__file__).parent
 CLAIMS = read_claims(FOLDER / "claims.yaml")
-TABLES = (
-    "blocks", "pattern_quality", "links", "link_blocks", "verb_blocks", "chosen_rises", "disable", "initialisation"
-)  # fmt: skip
+PATTERN_TABLES = ("blocks", "pattern_quality", "link_blocks", "verb_blocks")
+TABLES = (*PATTERN_TABLES, "links", "chosen_rises", "disable", "initialisation")  # fmt: skip
 LEVEL = 0.05
 MARGIN = 0.2  # the share of a classifier's lead that counts as no loss
 UNTRAINED, NO_LEAD = "no run trained successfully", "no run has a lead on these sequences"
@@ -41,20 +40,33 @@ def measures(
     `trained` are the runs that trained successfully, `constants` the accuracy of the constant answer by task, `sink` is
     cls or sep.
     """
+    frames = {
+        "K8": rises_without_a_head(tables["chosen_rises"]),
+        "K10": gain_of_pretraining(tables["initialisation"], trained),
+        "K12": loss_without_linking_heads(tables["links"], tables["disable"], trained, constants),
+    }
+    return _with_runs(frames) | measures_of_patterns(tables, trained, sink)
+
+
+def measures_of_patterns(
+    tables: Mapping[str, pd.DataFrame], trained: Collection[Run], sink: str
+) -> dict[str, pd.DataFrame]:
+    """The frames of the claims that need the tables of 07_kovaleva_patterns alone (see `measures`)."""
     axes = ["task", "measure", "layer", "seed", "block"]
     blocks = tables["blocks"].set_index(axes)["value"].to_xarray()
-    frames = {
+    return _with_runs({
         "K2": change_of_patterns(blocks, trained, tables["pattern_quality"]),
         "K3": attention_beyond_distance(tables["link_blocks"]),
         "K4": change_of_last_layers(blocks, trained),
         "K5": sink_by_depth(blocks, sink),
         "K6": gain_of_linguistic_features(blocks, trained, sink),
         "K7": attention_at_same_distance(tables["verb_blocks"]),
-        "K8": rises_without_a_head(tables["chosen_rises"]),
-        "K10": gain_of_pretraining(tables["initialisation"], trained),
         "K11": heads_on_special_tokens(blocks, trained),
-        "K12": loss_without_linking_heads(tables["links"], tables["disable"], trained, constants),
-    }
+    })  # fmt: skip
+
+
+def _with_runs(frames: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """The frames with a column `runs`, 0 where no fine-tuning run is behind a claim."""
     return {claim: units if "runs" in units else units.assign(runs=0) for claim, units in frames.items()}
 
 
@@ -115,11 +127,9 @@ def attention_at_same_distance(blocks: pd.DataFrame) -> pd.DataFrame:
     """K7: attention at the same distance over attention to the link, of the head with most of the latter."""
     units = {}
     for name, link, control in by_direction(blocks.dropna(subset="mean")):
-        first_half = np.arange(len(link)) % 2 == 0
-        best = {half: link[first_half == half].mean(axis=0).argmax() for half in (True, False)}
-        units[name] = np.array(
-            [control[row, best[not half]] / link[row, best[not half]] for row, half in enumerate(first_half)]
-        )
+        rows, first = np.arange(len(link)), np.arange(len(link)) % 2 == 0
+        best = np.where(first, *(link[half].mean(axis=0).argmax() for half in (~first, first)))
+        units[name] = control[rows, best] / link[rows, best]
     return over_blocks(units)
 
 
@@ -176,7 +186,7 @@ def gain_of_linguistic_features(blocks: xr.DataArray, trained: Collection[Run], 
         means = gains.mean(("seed", "block")).fillna(-np.inf)  # no sequence may have a feature
         return gains[means.values.argmax()] / by_layer(before, f"[{sink.upper()}]").mean()
 
-    return over_tasks(blocks, trained, largest_gain)
+    return over_tasks(blocks, trained, largest_gain).assign(token=f"[{sink.upper()}]")
 
 
 def rises_without_a_head(rises: pd.DataFrame) -> pd.DataFrame:

@@ -1,33 +1,20 @@
-"""What the paper's figures draw: grids of heads, and attention to features over layers."""
+"""What the paper's figures draw: shares of patterns, and maps of heads."""
 
 from collections.abc import Mapping, Sequence
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from jaxtyping import Shaped
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from analysis.figures.colours import BLUE, GREEN, MISSING, ORANGE, PURPLE, SKY, VERMILION
-from analysis.figures.theme import STATE_NAMES, as_written, rows_of_axes
-from analysis.papers.kovaleva2019.names import CLS, HETEROGENEOUS, NEGATION, PATTERNS, SEP, STATES
+from analysis.figures.colours import BLUE, GREEN, MISSING, ORANGE, SKY
+from analysis.figures.theme import DOUBLE, HEAD, LAYER, STATE_NAMES, as_written, layer_head_mesh, rows_of_axes
+from analysis.papers.kovaleva2019.names import HETEROGENEOUS, PATTERNS, STATES
 from analysis.statistics.layers import head_grid
 
 Grids = dict[str, Shaped[np.ndarray, "layer head"]]  # by title
 PATTERN_COLOURS = [BLUE, SKY, GREEN, ORANGE, MISSING]
-COLOURS = (BLUE, VERMILION, GREEN, PURPLE)
-STYLES = {
-    "pretrained": {"linestyle": "--"},
-    "finetuned": {"linestyle": "-"},
-    "BERT-base, pretrained": {"linestyle": "", "marker": "D", "mfc": "white"},
-    "BERT-base, finetuned": {"linestyle": "", "marker": "D"},
-}
-NAMES = STATE_NAMES | {f"BERT-base, {state}": f"BERT-base, {name}" for state, name in STATE_NAMES.items()}
-GROUPS = {
-    "special tokens, punctuation": (CLS, SEP, "punctuation"),
-    "parts of speech, negation": ("noun", "verb", "pronoun", NEGATION),
-    "arguments of verbs": ("subject", "object"),
-}
 
 
 def head_panels(table: pd.DataFrame, value: str, by: Sequence[str]) -> Grids:
@@ -76,37 +63,36 @@ def pattern_bars(shares: Mapping[str, pd.DataFrame], precision: Mapping[str, flo
 
 
 @as_written
-def feature_lines(features: pd.DataFrame, bert_layers: pd.DataFrame, bert_features: pd.DataFrame) -> Figure:
-    """Mean attention of a layer to each feature, at most four features a panel: mean and range over tasks.
+def feature_maps(features: pd.DataFrame, names: Sequence[str], bert_layers: pd.DataFrame | None) -> Figure:
+    """Mean attention of every head to a feature, before and after fine-tuning: a row of maps for each of `names`.
 
-    `features` is the table `kovaleva_features`; the others hold published values of BERT-base by layer and over all
-    layers. BERT-base's layers are stretched to the depth of this encoder. Source: Kovaleva 2019, figure 6.
+    `features` is the table `kovaleva_features` of one task, `bert_layers` the published layer means of BERT-base, which
+    stand beside as two columns, if any; NA where there are none. Source: Kovaleva 2019, figure 6.
     """
-    by_task = features.groupby(["feature", "state", "task", "layer"])["mean"].mean().unstack("layer")
-    last = by_task.columns[-1]
-    ticks = np.arange(0, last + 1, max(1, last // 4))
-    figure, grid = rows_of_axes(len(GROUPS), 3, 2.1, 0.4)
-    for axes, (title, names) in zip(grid, GROUPS.items(), strict=True):
-        for name, colour in zip(names, COLOURS, strict=False):
-            for state in STATES:
-                rows, label = by_task.loc[(name, state)], name if state == "finetuned" else None
-                axes.plot(rows.mean(), color=colour, label=label, **STYLES[state])
-                axes.fill_between(rows.columns, rows.min(), rows.max(), color=colour, alpha=0.12, linewidth=0)
-            bert = bert_layers.query("feature == @name and state == 'pretrained'")
-            depth = bert["layer"] * last / bert["layer"].max()
-            axes.plot(depth, bert["mean"], "D:", color=colour, mfc="white", ms=3, lw=0.7)
-            for state, value in bert_features.loc[bert_features["feature"] == name, [*STATES]].items():
-                face = {"mfc": "white"} if state == "pretrained" else {}
-                axes.plot([last + 1] * len(value), value, "D", color=colour, ms=4, **face)
-        axes.set(title=title, ylim=(0, 1.3 * axes.get_ylim()[1]))  # room for the legend
-        axes.set_xticks([*ticks, last + 1], [*ticks, "BERT"])
-        axes.legend(fontsize=6.5, loc="upper center", ncols=2)
-    handles = [
-        Line2D([], [], color="black", ms=4, label=NAMES[name], **style) for name, style in STYLES.items()
-    ]
-    figure.legend(handles=handles, ncols=4, loc="outside upper center")
-    figure.supxlabel(
-        "layer (0-based; dotted: BERT-base before fine-tuning, at equal depth; BERT: mean over its layers)"
-    )
-    figure.supylabel("mean attention")
+    columns = 2 if bert_layers is None else 3
+    figure, grid = plt.subplots(
+        len(names), columns, figsize=(DOUBLE, 1.55 * len(names)), squeeze=False, layout="constrained",
+        width_ratios=(6, 6, 2)[:columns],
+    )  # fmt: skip
+    for row, name in zip(grid, names, strict=True):
+        rows = features[features["feature"] == name]
+        maps = {STATE_NAMES[state]: head_grid(rows[rows["state"] == state], "mean") for state in STATES}
+        if bert_layers is not None:
+            layers = bert_layers[bert_layers["feature"] == name].pivot(
+                index="layer", columns="state", values="mean"
+            )
+            maps["BERT-base"] = layers.reindex(columns=[*STATES]).to_numpy(float)
+        top = np.nanmax(np.concatenate([values.ravel() for values in maps.values()]))
+        for axes, (title, values) in zip(row, maps.items(), strict=True):
+            if len(values):
+                mesh = layer_head_mesh(axes, values, cmap="mako_r", vmin=0, vmax=top)
+            else:
+                axes.set_axis_off()
+                axes.text(0.5, 0.5, "NA", ha="center", va="center", transform=axes.transAxes)
+            axes.set_title(f"{name}, {title}")
+            if title == "BERT-base":
+                axes.set_xticks([0, 1], ["before", "after"])
+        row[0].set_ylabel(LAYER)
+        figure.colorbar(mesh, ax=row, aspect=12, pad=0.01, format="{x:.2g}", label="mean attention")
+    figure.supxlabel(HEAD)
     return figure

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,7 @@ ABLATION = "task seed layer head metric baseline change low high p p_by".split()
 ALL_BUT_ONE = [*ABLATION[:4], "chosen_on", *ABLATION[4:]]
 MARGIN = 0.2  # the share of a classifier's lead whose loss counts as none
 DRAWS = 199  # bootstrap draws of the sequences
+LEVEL = 0.05  # 1 - coverage of the interval that shows a loss to be harmless
 EVERY = "every head"  # value of `chosen_on` if no head is chosen
 HALVES = ("one half", "the other half")
 TRANSFER = "model data_a data_b metric correlation value low high largest heads".split()
@@ -54,13 +56,6 @@ def effects_by_metric(logits: Mapping[Run, xr.DataArray], labels: LabelsByTask) 
     return table[[*first, *table.columns.drop(first)]]
 
 
-def auc_changes(effects: pd.DataFrame) -> pd.DataFrame:
-    """The changes of the AUC in the table `michel_effects`, as rows of `michel_ablation`; they have no p."""
-    table = effects[effects["metric"] == AUC]
-    table = table.assign(change=0 - table["effect"], low=0 - table["high"], high=0 - table["low"])
-    return table.reindex(columns=ABLATION)
-
-
 def overview(changes: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
     """How many ablations lose or gain significantly, by run and metric, and the smallest loss that the test detects.
 
@@ -82,17 +77,24 @@ def overview(changes: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
     ).reset_index()  # fmt: skip
 
 
-def harmless(
-    logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], task: str
-) -> Bool[np.ndarray, "draw variant"]:
-    """Whether each intervention loses at most MARGIN of the lead over the constant answer.
+class Harmless(NamedTuple):
+    """Which interventions lose at most MARGIN of the lead over the constant answer.
 
-    The first row is the sample, the others are draws of its sequences; the margin is that of the sample.
+    `estimated`: the first row is the sample, the others are draws of its sequences; the margin is that of the sample.
+    `shown`: the whole 95 % interval of the change lies above the margin.
     """
+
+    estimated: Bool[np.ndarray, "draw variant"]
+    shown: Bool[np.ndarray, " variant"]
+
+
+def harmless(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], task: str) -> Harmless:
+    """Which interventions are harmless in the task's metric (see `Harmless`)."""
     metric = task_named(task).metrics[0]
     changes = compared(logits, labels, metric)
     before, after = changes.weighted(resampled(len(changes.base), DRAWS))
-    return after - before >= -MARGIN * (changes.baseline - floor(metric, labels)) - 1e-12
+    margin = -MARGIN * (changes.baseline - floor(metric, labels)) - 1e-12
+    return Harmless(after - before >= margin, changes.interval(LEVEL, DRAWS, seed=0)[0] >= margin)
 
 
 def harmless_shares(
@@ -101,19 +103,22 @@ def harmless_shares(
     labels: LabelsByTask,
     trained: Collection[Run],
 ) -> pd.DataFrame:
-    """The table `michel_tolerated`: the share of `harmless` ablations, mean over the runs `trained`.
+    """The table `michel_tolerated`: the share of ablations that are estimated to be `harmless`, and shown to be.
 
-    `heads` holds the logits with each head ablated, `layers` those with one head left in each layer. A task without a
-    trained run has no value.
+    Both are means over the runs `trained`. `heads` holds the logits with each head ablated, `layers` those with one
+    head left in each layer. A task without a trained run has no value.
     """
     rows = []
     for unit, logits in (("head", heads), ("layer", layers)):
         for task in dict.fromkeys(task for task, _ in logits):
             runs = [logits[run] for run in logits if run[0] == task and run in trained]
-            shares = [harmless(answers, labels[task], task).mean(axis=1) for answers in runs]
-            interval = draws_interval(np.array(shares)) if runs else (np.nan,) * 3
-            rows.append((unit, task, *interval, len(runs)))
-    return pd.DataFrame(rows, columns=["unit", "task", "value", "low", "high", "runs"])
+            ablations = [harmless(answers, labels[task], task) for answers in runs]
+            values: Sequence[float] = (np.nan,) * 4
+            if runs:
+                shares = np.array([ablation.estimated.mean(axis=1) for ablation in ablations])
+                values = *draws_interval(shares), np.mean([ablation.shown.mean() for ablation in ablations])
+            rows.append((unit, task, *values, len(runs)))
+    return pd.DataFrame(rows, columns=["unit", "task", "value", "low", "high", "shown", "runs"])
 
 
 def ranked_heads(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], task: str) -> pd.DataFrame:

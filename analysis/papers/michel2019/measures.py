@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
-from analysis.statistics.claims import frame, not_applicable, of_table, read_claims
+from analysis.statistics.claims import CONTROL, frame, not_applicable, of_table, read_claims
 from analysis.statistics.effects import AUC
 from analysis.statistics.intervals import draws_interval
 from analysis.texts.tasks import task_named
@@ -22,6 +22,17 @@ UNTRAINED = "no run trained successfully"
 def published(name: str) -> pd.DataFrame:
     """A table of published values by its name; published.md says what each holds and where it comes from."""
     return pd.read_csv(FOLDER / f"published_{name}.csv")
+
+
+def published_course(task: str, order: str) -> pd.DataFrame:
+    """The replication's curve of one order, with share (pruned heads of BERT-base) and kept (share of the lead).
+
+    With all heads pruned the classifier gives the constant answer.
+    """
+    rows = published("pruning").query("task == @task and order == @order").sort_values("heads")
+    constant = rows["value"].min() if len(rows) else 0.0
+    lead = (rows["value"] - constant) / (rows["value"].head(1).sum() - constant)
+    return rows.assign(share=rows["heads"] / rows["heads"].max(), kept=lead)
 
 
 def measures(
@@ -55,31 +66,43 @@ def order_kinds(orders: pd.Series) -> pd.Series:
 
 
 def harmless_share(harmless: pd.DataFrame, unit: str) -> pd.DataFrame:
-    """M1, M3: the share of heads, or of layers reduced to one, without a loss above a fifth of the lead, by task."""
-    rows = of_table(harmless[harmless["unit"] == unit], "task", runs="runs")
+    """M1, M3: the share of heads, or of layers reduced to one, without a loss above a fifth of the lead, by task.
+
+    The reference is the share for which the interval of the change shows it.
+    """
+    table = harmless[harmless["unit"] == unit]
+    rows = of_table(table, "task", runs="runs").join(
+        table.set_index("task")["shown"].rename("control"), on="unit"
+    )
     return rows.assign(reason=np.where(rows["value"].isna(), UNTRAINED, ""))
 
 
 def agreement_of_effects(transfer: pd.DataFrame) -> pd.DataFrame:
-    """M4: Spearman's correlation of AUC effects on two sets; the control is that of halves of one set."""
+    """M4: Spearman's correlation of AUC effects on two sets; the reference is that of halves of one set."""
     rows = transfer[(transfer["metric"] == AUC) & (transfer["correlation"] == "Spearman")]
     halves = rows["data_a"].str.contains(",")
     if halves.all():
         return not_applicable("no two data sets of one question")
     control = rows.loc[halves, ["value", "low", "high"]].to_numpy(float)[:1]
-    units = of_table(rows[~halves])
+    units = of_table(rows[~halves]).assign(runs=1)
     return units.assign(**dict(zip(["control", "control_low", "control_high"], control.T, strict=True)))
 
 
 def prunable_share(prunable: pd.DataFrame) -> pd.DataFrame:
-    """M5: the largest share of heads that is pruned by importance without harm at any step; control: random orders."""
-    kinds = order_kinds(prunable["order"])
-    values = prunable.groupby([kinds, "task"], sort=False)[["share", "low", "high"]].mean()
+    """M5: the largest share of heads that is pruned by importance without harm at any step; control: random orders.
+
+    The reason says how many can be shown to be pruned without harm.
+    """
+    by_kind = prunable.groupby([order_kinds(prunable["order"]), "task"], sort=False)
+    values = by_kind[["share", "low", "high", "shown"]].mean().join(by_kind["seed"].nunique().rename("runs"))
     if IMPORTANCE not in values.index:
         return not_applicable(UNTRAINED)
-    control = values.loc[RANDOM].set_axis(["control", "control_low", "control_high"], axis=1)
-    units = of_table(values.loc[IMPORTANCE].reset_index(), "task", "share").join(control, on="unit")
-    return units.assign(reason=np.where(units["value"].isna(), UNTRAINED, ""))
+    control = values.loc[RANDOM, ["share", "low", "high"]].set_axis(CONTROL, axis=1)
+    rows = values.loc[IMPORTANCE].reset_index()
+    units = of_table(rows, "task", "share", runs="runs").join(control, on="unit")
+    return units.assign(
+        reason=[UNTRAINED if np.isnan(shown) else f"{shown:.2f} shown" for shown in rows["shown"]]
+    )
 
 
 def gain_of_importance(means: pd.DataFrame) -> pd.DataFrame:
@@ -87,19 +110,28 @@ def gain_of_importance(means: pd.DataFrame) -> pd.DataFrame:
     if means.empty:
         return not_applicable(UNTRAINED)
     gain = means[IMPORTANCE] - means[SCORE]
-    return frame({task: draws_interval(draws.to_numpy()) for task, draws in gain.groupby("task", sort=False)})
+    return frame(
+        {task: draws_interval(draws.to_numpy()) for task, draws in gain.groupby("task", sort=False)}, runs=1
+    )
 
 
 def speed_of_half(speed: pd.DataFrame) -> pd.DataFrame:
-    """M7: the speed with half of the heads over that with all, mean of the batch sizes from LARGE on, by encoder."""
-    rows = speed[speed["batch"] >= LARGE]
-    if rows.empty:
-        return not_applicable(f"no times at {LARGE} sequences at once or more")
-    means = rows.groupby("model", sort=False)[["speedup", "low", "high"]].mean()
-    return of_table(means.reset_index(), "model", "speedup")
+    """M7: the speed-up without half of the heads, mean of the batch sizes from LARGE on, minus that of one sequence."""
+    many, one = (
+        speed[chosen].groupby("model", sort=False)[["speedup", "low", "high"]].mean()
+        for chosen in (speed["batch"] >= LARGE, speed["batch"] == 1)
+    )
+    gain = (many["speedup"] - one["speedup"]).dropna()
+    if gain.empty:
+        return not_applicable(f"no times at one sequence and at {LARGE} or more")
+    half = np.hypot(many["high"] - many["low"], one["high"] - one["low"])[gain.index] / 2
+    ends = pd.DataFrame(
+        {"unit": gain.index, "value": gain, "low": gain - half, "high": gain + half, "runs": 0}
+    )
+    return ends.reset_index(drop=True)
 
 
 def gain_in_evenness(gains: Mapping[str, Float[np.ndarray, " draw"]]) -> pd.DataFrame:
     """M8: how much more of its lead the final classifier keeps than the first one with a lead, by task."""
-    rows = frame({task: draws_interval(draws) for task, draws in gains.items()})
+    rows = frame({task: draws_interval(draws) for task, draws in gains.items()}, runs=1)
     return rows.assign(reason=np.where(rows["value"].isna(), f"{UNTRAINED} early on", ""))

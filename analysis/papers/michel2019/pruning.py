@@ -14,9 +14,10 @@ from analysis.encoders.interventions import Head, Intervention, cumulative
 from analysis.encoders.models import Encoder
 from analysis.encoders.pruning import importance, normalised
 from analysis.papers.michel2019.ablation import DRAWS, harmless, ranked_heads
-from analysis.papers.michel2019.measures import IMPORTANCE, RANDOM, main_metric
+from analysis.papers.michel2019.measures import IMPORTANCE, RANDOM, main_metric, published
 from analysis.statistics.changes import BASELINE, change_table, compared
-from analysis.statistics.intervals import draws_interval
+from analysis.statistics.effects import AUC
+from analysis.statistics.intervals import draws_interval, mean_interval
 from analysis.statistics.resampling import resampled
 from analysis.statistics.training import LabelsByTask, Run, floor, trained_successfully
 from analysis.texts.examples import Example
@@ -24,6 +25,7 @@ from analysis.texts.tasks import metrics_of, task_named
 
 PRUNING = "task seed order heads metric value low high p".split()
 STEPS = 10  # of pruning
+ALL_TASKS = "all tasks"
 
 
 def cached_importance(
@@ -154,28 +156,44 @@ def shares_of_lead(curves: pd.DataFrame, labels: LabelsByTask, trained: Collecti
 
 
 def prunable_table(
-    logits: Mapping[Run, xr.DataArray],
-    labels: LabelsByTask,
-    trained: Collection[Run],
-    reference: pd.DataFrame,
+    logits: Mapping[Run, xr.DataArray], labels: LabelsByTask, trained: Collection[Run]
 ) -> pd.DataFrame:
     """The table `michel_prunable`: the largest share of heads that each order prunes so that every step is `harmless`.
 
-    Heads go in steps of a tenth. NaN for runs that are not in `trained`. `reference` is published_prunable.csv, shares
-    without noticeable loss.
+    Heads go in steps of a tenth. share is estimated; with shown every step is shown to be harmless. NaN for runs that
+    are not in `trained`. bert_base_published is the share that the paper reports.
     """
-    published, rows = reference.set_index("task")["share"], []
+    reference, rows = published("prunable").set_index("task")["share"], []
     for (task, seed), answers in logits.items():
         steps = steps_of(answers["intervention"].values)
         without_loss = harmless(answers, labels[task], task)
         for order, counts in steps.groupby("order", sort=False)["heads"]:
-            so_far = np.logical_and.accumulate(without_loss[:, counts.index], axis=1)
+            steps_so_far = np.vstack([without_loss.estimated, without_loss.shown])[:, counts.index]
+            so_far = np.logical_and.accumulate(steps_so_far, axis=1)
             shares = (so_far * counts.to_numpy()).max(axis=1) / counts.max()
-            interval = draws_interval(shares) if (task, seed) in trained else (np.nan,) * 3
+            in_trained_run = (task, seed) in trained
+            values = (*draws_interval(shares[:-1]), shares[-1]) if in_trained_run else (np.nan,) * 4
             metric = task_named(task).metrics[0]
-            rows.append([task, seed, order, metric, *interval, published.get(task, np.nan)])
-    columns = "task seed order metric share low high bert_base_published".split()
+            rows.append([task, seed, order, metric, *values, reference.get(task, np.nan)])
+    columns = "task seed order metric share low high shown bert_base_published".split()
     return pd.DataFrame(rows, columns=columns)
+
+
+def importance_agreement(importances: pd.DataFrame, effects: pd.DataFrame) -> pd.DataFrame:
+    """The table `michel_importance_agreement`: rank correlation of importance and fall in AUC over heads, by task.
+
+    `importances` and `effects` are the tables `michel_importance` and `michel_effects`. Importance is that of examples,
+    not divided by the norm of its layer. Row ALL_TASKS is the mean, with its t interval over tasks.
+    """
+    keys = ["task", "seed", "layer", "head"]
+    importance = importances[(importances["granularity"] == "example") & ~importances["normalised"]]
+    heads = importance.merge(effects[effects["metric"] == AUC], on=keys)
+    by_task = {
+        task: rows["importance"].corr(rows["effect"], "spearman") for task, rows in heads.groupby("task")
+    }
+    rows = [(task, value, np.nan, np.nan) for task, value in by_task.items()]
+    rows.append((ALL_TASKS, *mean_interval(np.array([*by_task.values()]))))
+    return pd.DataFrame(rows, columns=["task", "value", "low", "high"])
 
 
 def importance_table(importances: Mapping[Run, xr.DataArray]) -> pd.DataFrame:

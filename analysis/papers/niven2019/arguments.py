@@ -31,16 +31,17 @@ MD5 = {
     "test": "51a715ebe50f189b0bf44a8f1941d80f",
 }
 SPLITS = tuple(MD5)
-BUNDLED = {"train": 1200, "dev": 300, "test": 400}  # arguments of the bundled grammar without a number
+BUNDLED = "bundled"  # the source that is a grammar
+SIZES = {"train": 1200, "dev": 300, "test": 400}  # its arguments, where no number is given
 # The texts that a model sees beside each warrant: the reason (R), the claim (C), both or none.
 SETUPS: Mapping[str, tuple[str, ...]] = {
     "full": ("claim", "reason"), "W": (), "RW": ("reason",), "CW": ("claim",)
 }  # fmt: skip
-BAG, BILSTM, ENCODER = "bag of vectors", "BiLSTM", "encoder"  # models
+BAG, BILSTM, ENCODER = MODELS = ("bag of vectors", "BiLSTM", "encoder")
 ORIGINAL, DOUBLED = "original", "adversarial"  # training sets, and the halves of the adversarial set
 KEYS = ["model", "setup", "trained_on"]
 NOT = "not"
-TASK = Task("arct", metrics=("accuracy",), kind=CHOICE)
+ARCT = Task("arct", metrics=("accuracy",), kind=CHOICE)
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,8 @@ def load_arguments(
     """
     if split not in SPLITS:
         raise InputError(f"split {split!r} is unknown; choose one of {', '.join(SPLITS)}")
-    if source == "bundled":
-        table = bundled_arguments(n or BUNDLED[split], seed, split, productivity, coverage)
+    if source == BUNDLED:
+        table = bundled_arguments(n or SIZES[split], seed, split, productivity, coverage)
         return [_argument(row, f"{split}, row {row['#id']}") for row in table.to_dict("records")]
     path = expand(source) / f"{split}-full.txt"
     if not path.is_file():

@@ -1,5 +1,8 @@
 """Figures of cues, of the accuracy of runs, and of heads that attend to the cue (no torch)."""
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -9,28 +12,28 @@ from matplotlib.figure import Figure
 from analysis.figures.colours import BLACK, BLUE, GREEN, VERMILION
 from analysis.figures.theme import rows_of_axes
 from analysis.papers.niven2019.accuracy import ALL, CHANCE, CUE_HEADS
-from analysis.papers.niven2019.arguments import BAG, BILSTM, ENCODER, NOT, SETUPS
+from analysis.papers.niven2019.arguments import ENCODER, NOT
 
 DASHED = {"color": BLACK, "linestyle": "--", "linewidth": 0.8}
 MEAN = {"color": BLACK, "marker": "_", "markersize": 12, "linestyle": ""}
 DIAMOND = {"color": VERMILION, "marker": "D", "markersize": 5, "markerfacecolor": "white", "linestyle": ""}
-MODELS = {ENCODER: GREEN, BAG: VERMILION, BILSTM: BLUE}
 CUES = {1: ("o", BLUE, "word"), 2: ("s", GREEN, "pair of words")}
 
 
 def label_points(
-    axes: Axes, points: pd.DataFrame, x: str, y: str, label: str, width: float, height: float
+    axes: Axes, points: pd.DataFrame, near: Callable[[float, float], bool], step: float, **look: object
 ) -> None:
-    """Writes the column `label` to the right of each point; a label that would touch another moves down.
+    """Writes the names of points (x, y, name) beside them, in their order.
 
-    `width` and `height` are the size of a label, in units of the data.
+    A name that would touch an earlier one, because `near` says so of both x, moves by `step`; a dotted line leads to
+    it.
     """
     places: list[tuple[float, float]] = []
-    for point in points.sort_values(y, ascending=False).to_dict("records"):
-        above = [level for across, level in places if abs(across - point[x]) < width]
-        places.append((point[x], min([point[y], *(level - height for level in above)])))
-        offset = {"xytext": (4, 0), "textcoords": "offset points", "fontsize": 6.5, "va": "center"}
-        axes.annotate(point[label], places[-1], **offset)
+    for x, y, name in points.itertuples(index=False):
+        levels = [y, *(level + step for across, level in places if near(across, x))]
+        places.append((x, max(levels) if step > 0 else min(levels)))
+        axes.plot([x, x], [y, places[-1][1]], ":", color="0.5", linewidth=0.9)
+        axes.annotate(name, places[-1], textcoords="offset points", fontsize=6.5, **look)
 
 
 def cue_panels(cues: pd.DataFrame, published: pd.DataFrame) -> Figure:
@@ -49,10 +52,11 @@ def cue_panels(cues: pd.DataFrame, published: pd.DataFrame) -> Figure:
         named = pd.concat([pairs, rows[rows["cue"] == NOT]])
         ends = {"color": "0.5", "linewidth": 0.9, "zorder": 0, "label": "95 % interval"}
         axes.vlines(named["coverage"], named["low"], named["high"], **ends)
-        _name_intervals(axes, named)
+        names = named.sort_values("coverage", ascending=False)[["coverage", "high", "cue"]]
+        label_points(axes, names, lambda first, x: first < 2.5 * x, 0.09, xytext=(1, 1), va="bottom")
         axes.axhline(CHANCE, **DASHED, label="chance")
-        values = published[published["split"] == split]
-        axes.plot(values["coverage"], values["productivity"], **DIAMOND, label='"not" in the paper')
+        if len(values := published[published["split"] == split]):
+            axes.plot(values["coverage"], values["productivity"], **DIAMOND, label='"not" in the paper')
         axes.set(title=split, xscale="log", xlim=(0.003, 1.2), ylim=(0, 1.35), yticks=np.linspace(0, 1, 6))
     grid[0].set_xticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
     figure.legend(*grid[0].get_legend_handles_labels(), ncols=5, loc="outside upper center")
@@ -61,24 +65,11 @@ def cue_panels(cues: pd.DataFrame, published: pd.DataFrame) -> Figure:
     return figure
 
 
-def _name_intervals(axes: Axes, cues: pd.DataFrame) -> None:
-    """Writes the name of each cue at the top of its interval, to the right of it.
-
-    A name that would touch that of a cue of a little more coverage moves up; a dotted line leads to it.
-    """
-    places: list[tuple[float, float]] = []
-    for cue in cues.sort_values("coverage", ascending=False).itertuples():
-        near = [height for coverage, height in places if coverage < 2.5 * cue.coverage]
-        places.append((cue.coverage, max([cue.high, *(height + 0.09 for height in near)])))
-        axes.plot([cue.coverage] * 2, [cue.high, places[-1][1]], ":", color="0.5", linewidth=0.9)
-        offset = {"xytext": (1, 1), "textcoords": "offset points", "fontsize": 6.5, "va": "bottom"}
-        axes.annotate(cue.cue, places[-1], **offset)
-
-
-def accuracy_panels(runs: pd.DataFrame, means: pd.DataFrame, published: pd.DataFrame) -> Figure:
-    """Test accuracy of every run by set-up, a panel per model and training set; means are of the runs that fit."""
-    runs, means = (
-        table[(table["tested_on"] == table["trained_on"]) & (table["half"] == ALL)] for table in (runs, means)
+def accuracy_panels(runs: pd.DataFrame, summary: pd.DataFrame, published: pd.DataFrame) -> Figure:
+    """Test accuracy of every run by set-up, a panel per model and training set; means are of the trained runs."""
+    runs, summary = (
+        table[(table["tested_on"] == table["trained_on"]) & (table["half"] == ALL)]
+        for table in (runs, summary)
     )
     panels = runs.groupby(["trained_on", "model"], sort=False)
     widths = panels["setup"].nunique().to_list()
@@ -86,47 +77,27 @@ def accuracy_panels(runs: pd.DataFrame, means: pd.DataFrame, published: pd.DataF
     published = published.replace({"BERT-large": ENCODER})
     for axes, (key, rows) in zip(grid, panels, strict=True):
         setups = [*rows["setup"].unique()]
-        look = {"hue": "fitted", "hue_order": [True, False], "palette": [BLUE, "0.7"], "size": 3}
+        look = {"hue": "trained", "hue_order": [True, False], "palette": [BLUE, "0.7"], "size": 3}
         sns.stripplot(rows, x="setup", y="accuracy", order=setups, dodge=True, legend=False, ax=axes, **look)
-        fitting, paper = (
+        ours, paper = (
             table.set_index(["trained_on", "model", "setup"]).reindex([(*key, setup) for setup in setups])
-            for table in (means, published)
+            for table in (summary, published)
         )
-        axes.plot(range(len(setups)), fitting["mean"], **MEAN, label="mean of runs that fit")
-        axes.vlines(range(len(setups)), fitting["low"], fitting["high"], color=BLACK, linewidth=1)
-        axes.plot(range(len(setups)), paper["mean"], **DIAMOND, label="mean in the paper")
-        axes.plot([], [], "o", color=BLUE, markersize=3, label="run that fits")
-        axes.plot([], [], "o", color="0.7", markersize=3, label="run that does not fit")
+        axes.plot(range(len(setups)), ours["trained_mean"], **MEAN, label="mean")
+        axes.vlines(range(len(setups)), ours["low"], ours["high"], color=BLACK, linewidth=1)
+        if len(published):
+            axes.plot(range(len(setups)), paper["mean"], **DIAMOND, label="mean in the paper")
+        axes.plot([], [], "o", color=BLUE, markersize=3, label="run")
+        if not runs["trained"].all():
+            axes.plot([], [], "o", color="0.7", markersize=3, label="run that did not train")
         axes.axhline(CHANCE, **DASHED, label="chance")
         trained_on, model = key
-        paper_model = "\n(paper: BERT-large)" if model == ENCODER else ""
+        paper_model = "\n(paper: BERT-large)" if model == ENCODER and len(published) else ""
         axes.set_title(f"{model}\n{trained_on}{paper_model}", fontsize=7.5)
         axes.set(xlabel="", ylabel="", xlim=(-0.6, len(setups) - 0.4))
     grid[0].set_ylabel("test accuracy (proportion)")
     figure.legend(*grid[0].get_legend_handles_labels(), ncols=5, loc="outside upper center")
     figure.supxlabel("input: full, warrants alone (W), with the reason (RW), with the claim (CW)", fontsize=8)
-    return figure
-
-
-def halves_panels(runs: pd.DataFrame) -> Figure:
-    """A mark for each run: its accuracy on the originals and on their copies with negated claims."""
-    keys = ["trained_on", "model", "setup", "seed"]
-    halves = runs[(runs["tested_on"] == "adversarial") & (runs["half"] != ALL)]
-    halves = halves.pivot(index=keys, columns="half", values="accuracy").reset_index()
-    halves = halves.sort_values("trained_on", ascending=False)
-    models = [name for name in MODELS if name in halves["model"].values]
-    setups = [name for name in SETUPS if name in halves["setup"].values]
-    halves = halves.rename(columns={"setup": "set-up"})
-    look = {"hue": "model", "hue_order": models, "palette": MODELS, "style": "set-up", "style_order": setups}
-    panels = halves.groupby("trained_on", sort=False)
-    figure, grid = rows_of_axes(len(panels), 2, 2.7, sharex=True, sharey=True)
-    for axes, (trained_on, rows) in zip(grid, panels, strict=True):
-        sns.scatterplot(rows, x="original", y="adversarial", s=35, ax=axes, **look)
-        axes.axline((0.5, 0.5), slope=-1, **DASHED, label="right in exactly one\nof a point and its copy")
-        axes.set(title=f"trained on the {trained_on} set", xlabel="accuracy on the originals (proportion)")
-        axes.set_ylabel("accuracy on the\nnegated copies (proportion)")
-        axes.get_legend().remove()
-    figure.legend(*grid[0].get_legend_handles_labels(), loc="outside right center")
     return figure
 
 
@@ -146,8 +117,9 @@ def head_panels(heads: pd.DataFrame) -> Figure:
             axes.plot(part["pretrained"], part["finetuned"], mark, color=colour, ms=3, label=label)
         tops = rows.drop_duplicates(["layer", "head"]).head(4)
         tops = tops.assign(name=tops["layer"].astype(str) + "-" + tops["head"].astype(str))
-        size = 0.12 * np.ptp(axes.get_xlim()), 0.06 * np.ptp(axes.get_ylim())
-        label_points(axes, tops, "pretrained", "finetuned", "name", *size)
+        width, step = 0.12 * np.ptp(axes.get_xlim()), -0.06 * np.ptp(axes.get_ylim())
+        names = tops[["pretrained", "finetuned", "name"]]
+        label_points(axes, names, partial(_near, width), step, xytext=(4, 0), va="center")
         axes.axline((0, 0), slope=1, **DASHED, label="no change")
         axes.margins(x=0.1)
         axes.set(title=f"set-up {setup}", xlabel="score of the cue before fine-tuning")
@@ -155,6 +127,10 @@ def head_panels(heads: pd.DataFrame) -> Figure:
         grid[0].set_ylabel("score of the cue after fine-tuning\n(1 = uniform attention)")
         figure.legend(*grid[0].get_legend_handles_labels(), ncols=3, loc="outside upper center")
     return figure
+
+
+def _near(width: float, first: float, second: float) -> bool:
+    return abs(first - second) < width
 
 
 def ablation_panels(ablations: pd.DataFrame) -> Figure:

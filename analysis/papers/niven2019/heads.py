@@ -1,6 +1,7 @@
 """Heads that attend to the cue: their scores before and after fine-tuning, and their ablation (this study)."""
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.papers.niven2019.accuracy import ALL, CUE_HEADS, SIGNS
 from analysis.papers.niven2019.arguments import NOT, Argument, as_examples, follows_cue
-from analysis.papers.niven2019.runs import Run
+from analysis.papers.niven2019.runs import TrainingRun
 from analysis.scores.contraction import Columns
 from analysis.scores.extraction import extract_states
 from analysis.scores.sieves import columns, sieve
@@ -26,8 +27,7 @@ from analysis.statistics.significance import Rule, role_table
 CUE = "cue"
 BEFORE = "pretrained"
 ABLATED = "setup seed heads points intervention n baseline change low high p p_random".split()
-SCORED = ["setup", "seed", "layer", "head", "n", "pretrained", "finetuned", "difference", "low", "high", "p", "p_by",
-          "assigned_before", "assigned_after", "change"]  # fmt: skip
+SCORED = "setup seed layer head n pretrained finetuned difference low high p p_by change".split()
 
 
 @sieve(CUE)
@@ -53,28 +53,27 @@ def head_table(scores: Mapping[str | int, xr.DataArray], setup: str, rule: Rule)
     """How much each head attends to the cue before and after fine-tuning: the columns of SCORED.
 
     `scores` are those of the cue sieve: BEFORE, and one for each seed. The scores (1 for uniform attention) are
-    compared on the same warrants, in whole clusters that share a text; p_by corrects over the heads. The labels are the
-    corrected ones; change is the class of `comparison.compare`.
+    compared on the same warrants, in whole clusters that share a text; p_by corrects over the heads. change is the
+    class of `comparison.compare`.
     """
     labels = {state: role_table(array, rule) for state, array in scores.items()}
-    parts = []
-    for state in [state for state in scores if state != BEFORE]:
-        table = compare(scores[BEFORE], scores[state], labels[BEFORE], labels[state], rule)
-        for column, name in ((BEFORE, "assigned_before"), (state, "assigned_after")):
-            corrected = labels[column].set_index(["layer", "head"])["assigned_corrected"]
-            table[name] = corrected.reindex(pd.MultiIndex.from_frame(table[["layer", "head"]])).to_numpy()
-        parts.append(table.assign(setup=setup, seed=state)[SCORED])
-    return pd.concat(parts, ignore_index=True)
+    tables = [
+        compare(scores[BEFORE], scores[seed], labels[BEFORE], labels[seed], rule).assign(
+            setup=setup, seed=seed
+        )
+        for seed in [state for state in scores if state != BEFORE]
+    ]
+    return pd.concat(tables, ignore_index=True)[SCORED]
 
 
 def heads_by_setup(
     model: Encoder,
-    states: Mapping[Run, Encoder],
+    states: Mapping[TrainingRun, Encoder],
     arguments: Sequence[Argument],
     rule: Rule,
     max_tokens: int = 80,
 ) -> pd.DataFrame:
-    """The head tables of all set-ups: the pre-trained encoder and the fine-tuned ones of `training.finetuned_states`.
+    """The head tables of all set-ups: the pre-trained encoder and the fine-tuned ones of `runs.finetuned_states`.
 
     Raises InputError without a fine-tuned encoder.
     """
@@ -97,7 +96,7 @@ def cue_heads(table: pd.DataFrame, setup: str, seed: int, count: int) -> list[He
 
 
 def ablate_cue_heads(
-    states: Mapping[Run, Encoder],
+    states: Mapping[TrainingRun, Encoder],
     table: pd.DataFrame,
     arguments: Sequence[Argument],
     count: int,
@@ -123,37 +122,31 @@ def ablate_cue_heads(
 
 
 def ablation_table(
-    logits: xr.DataArray, arguments: Sequence[Argument], resamples: int = 999, seed: int = 0
-) -> pd.DataFrame:
-    """The change of accuracy by ablating heads: where the cue is right, wrong or absent, and at all points.
-
-    p is that of the exact McNemar test, and p_random (for the cue heads only) the share of random sets that change at
-    least as much in size, with 1 added above and below; NaN without random sets.
-    """
-    labels, signs = np.array([argument.label for argument in arguments]), follows_cue(arguments)
-    kinds = {kind: signs == sign for kind, sign in SIGNS.items()} | {ALL: np.full(len(signs), True)}
-    parts = []
-    for kind, points in kinds.items():
-        if not points.any():
-            continue
-        answers = logits.isel(sequence=np.flatnonzero(points))
-        table = change_table(answers, labels[points], ["accuracy"], resamples=resamples, seed=seed)
-        is_cue = table["intervention"] == CUE_HEADS
-        size, others = table["change"].abs()[is_cue].item(), table["change"].abs()[~is_cue]
-        rank = (1 + (others >= size - 1e-9).sum()) / (1 + len(others)) if len(others) else np.nan
-        parts.append(table.assign(points=kind, n=int(points.sum()), p_random=np.where(is_cue, rank, np.nan)))
-    return pd.concat(parts, ignore_index=True)[ABLATED[3:]]
-
-
-def ablation_tables(
     logits: Mapping[tuple[str, int], xr.DataArray],
     arguments: Sequence[Argument],
     resamples: int = 999,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """The table `niven_interventions` (docs/tables.yaml) of the logits of `ablate_cue_heads`."""
+    """The table `niven_interventions` (docs/tables.yaml) of the logits of `ablate_cue_heads`.
+
+    It has the change of accuracy where the cue is right, wrong or absent, and at all points. p is that of the exact
+    McNemar test, and p_random (for the cue heads only) the share of random sets that change at least as much in size,
+    with 1 added above and below; NaN without random sets.
+    """
+    labels, signs = np.array([argument.label for argument in arguments]), follows_cue(arguments)
+    kinds = {kind: signs == sign for kind, sign in SIGNS.items()} | {ALL: np.full(len(signs), True)}
     parts = []
-    for (setup, run), answers in logits.items():
-        table = ablation_table(answers, arguments, resamples, seed)
-        parts.append(table.assign(setup=setup, seed=run, heads=answers.attrs["heads"]))
+    for ((setup, run), answers), (kind, points) in product(logits.items(), kinds.items()):
+        if points.any():
+            selected = answers.isel(sequence=np.flatnonzero(points))
+            table = change_table(selected, labels[points], ["accuracy"], resamples=resamples, seed=seed)
+            columns = {"setup": setup, "seed": run, "heads": answers.attrs["heads"], "points": kind}
+            parts.append(table.assign(**columns, n=int(points.sum()), p_random=_ranks(table)))
     return pd.concat(parts, ignore_index=True)[ABLATED]
+
+
+def _ranks(table: pd.DataFrame) -> np.ndarray:
+    """p of the cue heads among the random sets, a value for each row."""
+    is_cue, size = table["intervention"] == CUE_HEADS, table["change"].abs()
+    larger, sets = (size[~is_cue] >= size[is_cue].item() - 1e-9).sum(), (~is_cue).sum()
+    return np.where(is_cue & (sets > 0), (1 + larger) / (1 + sets), np.nan)

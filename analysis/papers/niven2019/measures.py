@@ -1,21 +1,22 @@
-"""What each claim of Niven 2019 measures, on the runs that fit their training set (see `accuracy.evidence`)."""
+"""What each claim of Niven 2019 measures, on the runs that trained successfully."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Float, Int
 
 from analysis.papers.niven2019.accuracy import (
     ALL,
     CHANCE,
     CUE_HEADS,
     correctness,
-    evidence,
-    pair_means,
+    gap_interval,
+    right_answers,
     runs_of,
+    share_interval,
 )
 from analysis.papers.niven2019.arguments import (
     BAG,
@@ -30,11 +31,11 @@ from analysis.papers.niven2019.arguments import (
 )
 from analysis.statistics.changes import BASELINE
 from analysis.statistics.claims import frame, not_applicable, of_table, read_claims, with_control
-from analysis.statistics.intervals import crossed_interval
+from analysis.statistics.intervals import Interval, crossed_interval
 
+stack = partial(pd.concat, ignore_index=True)
 CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
-NOT_RUN, UNFIT = "set-up not run", "fewer than two runs fit"
-Values = Float[np.ndarray, "run point"]
+NOT_RUN, UNTRAINED = "set-up not run", "no run trained successfully"
 
 
 def measures(
@@ -45,66 +46,65 @@ def measures(
 ) -> dict[str, pd.DataFrame]:
     """The frame of every claim, by its id.
 
-    `answers` are those of `runs.collect`, `test` the original test arguments, `cues` the table of `cues.cue_table`, and
-    `ablated` the logits without heads of `heads.ablate_cue_heads`, by set-up and seed.
+    `answers` are those of `runs.joined`, `test` the original test arguments, `cues` the table of `arguments.cue_table`,
+    and `ablated` the logits without heads of `heads.ablate_cue_heads`, by set-up and seed.
     """
-    runs = Runs(answers, test)
+    right, gap = right_answers(answers), partial(gap_interval, signs=follows_cue(test))
+    encoder, bag = (partial(trained_runs, right, model) for model in (ENCODER, BAG))
+    probes = {setup: encoder(setup, DOUBLED, ALL) for setup in ("full", "CW")}
+    negated = {model: trained_runs(right, model, "full", half=DOUBLED) for model in (ENCODER, BAG, BILSTM)}
+    always_not = baseline_table({"test": test})[["accuracy", "low", "high"]]
     return {
-        "N1": accuracy_of_full_input(runs),
-        "N2": gain_over_warrants(runs, "full"),
-        "N3": pd.concat([gain_over_warrants(runs, setup) for setup in ("RW", "CW")], ignore_index=True),
+        "N1": unit("", share_interval, encoder("full")).pipe(with_control, {"": tuple(always_not.iloc[0])}),
+        "N2": gain_over_warrants(right, "full"),
+        "N3": stack(gain_over_warrants(right, setup) for setup in ("RW", "CW")),
         "N4": productivity_of_cue(cues),
-        "N5": distance_from_chance(runs),
-        "N7": accuracy_with_minus_against_cue(runs),
-        "N8": accuracy_on_negated_claims(runs),
-        "N9": accuracy_without_cue_heads(runs, ablated),
+        "N5": stack(unit(setup, from_chance, runs) for setup, runs in probes.items()).assign(control=0.0),
+        "N7": unit("", gap, encoder("full"), control=[bag("full")]),
+        "N8": stack(unit(model, share_interval, runs) for model, runs in negated.items()),
+        "N9": loss_without_cue_heads(encoder("W"), test, ablated),
     }
 
 
-class Runs:
-    """The answers of all runs, and of those that fit; `signs` says where "not" is (see `follows_cue`)."""
-
-    def __init__(self, answers: xr.Dataset, test: Sequence[Argument]):
-        self.answers, self.fitted, self.test = answers, evidence(answers), test
-        self.signs = follows_cue(test)
-
-    def right(
-        self, model: str, setup: str, trained_on: str = ORIGINAL, halves: Sequence[str] = (ORIGINAL,)
-    ) -> Values:
-        """Whether each run that fits is right, mean of a point and its copy; no rows if fewer than two runs fit."""
-        right = runs_of(self.fitted, model, setup, trained_on, halves)
-        return pair_means(right) if len(right) else right.values
-
-    def missing(self, *setups: str, model: str = ENCODER, trained_on: str = ORIGINAL) -> str:
-        """Why a set-up has no value: it was not run, or its runs do not fit."""
-        rows = (self.answers["model"] == model) & (self.answers["trained_on"] == trained_on)
-        return UNFIT if {*setups} <= {*self.answers["setup"].values[rows.values]} else NOT_RUN
+def trained_runs(
+    right: xr.DataArray, model: str, setup: str, trained_on: str = ORIGINAL, half: str = ORIGINAL
+) -> xr.DataArray:
+    """Whether each run that trained successfully is right (see `runs_of`); `reason` says why there is none."""
+    runs = runs_of(right, model, setup, trained_on, half)
+    return runs[runs["trained"].values].assign_attrs(reason=UNTRAINED if len(runs) else NOT_RUN)
 
 
-def unit_of(name: str, values: Values, control: Values | None = None) -> pd.DataFrame:
-    """The frame of one unit over runs and points, with a control if it has runs."""
-    unit = frame({name: crossed_interval(values)}, runs=len(values))
-    has_control = control is not None and len(control)
-    return with_control(unit, {name: crossed_interval(control)}) if has_control else unit
+def unit(name: str, interval, *sides: xr.DataArray, control: Sequence[xr.DataArray] = ()) -> pd.DataFrame:
+    """The frame of one unit: the interval of its runs, and that of the control's if it has any."""
+    if empty := [side for side in sides if not len(side)]:
+        return not_applicable(empty[0].attrs["reason"], name)
+    rows = frame({name: interval(*(side.values for side in sides))}, runs=min(map(len, sides)))
+    has_control = control and all(map(len, control))
+    return with_control(rows, {name: interval(*(side.values for side in control))} if has_control else {})
 
 
-def accuracy_of_full_input(runs: Runs) -> pd.DataFrame:
-    """N1: accuracy of the encoder with the full input; the control always takes the warrant with "not"."""
-    right = runs.right(ENCODER, "full")
-    if not len(right):
-        return not_applicable(runs.missing("full"))
-    always_not = baseline_table({"test": runs.test}).set_index("baseline").loc[NOT]
-    return with_control(unit_of("", right), {"": tuple(always_not[["accuracy", "low", "high"]])})
+def size(interval: Interval) -> Interval:
+    """The absolute value, with an interval that is as wide and begins at 0 at the least."""
+    value, low, high = interval
+    return abs(value), max(0.0, abs(value) - (high - low) / 2), abs(value) + (high - low) / 2
 
 
-def gain_over_warrants(runs: Runs, setup: str) -> pd.DataFrame:
-    """Accuracy of the encoder in a set-up minus that with warrants alone; the control is a bag of vectors."""
-    name = f"{setup} - W"
-    encoders, bags = ([runs.right(model, inputs) for inputs in (setup, "W")] for model in (ENCODER, BAG))
-    if not all(map(len, encoders)):
-        return not_applicable(runs.missing(setup, "W"), name)
-    unit = frame({name: crossed_interval(*encoders)}, runs=min(map(len, encoders)))
-    return with_control(unit, {name: crossed_interval(*bags)} if all(map(len, bags)) else {})
+def gap_of_setups(*sides: np.ndarray) -> Interval:
+    """The absolute difference of accuracy of two set-ups on the same points."""
+    return size(crossed_interval(*sides))
+
+
+def from_chance(right: np.ndarray) -> Interval:
+    """How far an accuracy is from one half."""
+    return size(crossed_interval(right - CHANCE))
+
+
+def gain_over_warrants(right: xr.DataArray, setup: str) -> pd.DataFrame:
+    """How far the accuracy of the encoder in a set-up is from that with warrants alone; control: a bag of vectors."""
+    sides = {
+        model: [trained_runs(right, model, inputs) for inputs in (setup, "W")] for model in (ENCODER, BAG)
+    }
+    return unit(f"{setup} - W", gap_of_setups, *sides[ENCODER], control=sides[BAG])
 
 
 def productivity_of_cue(cues: pd.DataFrame) -> pd.DataFrame:
@@ -113,65 +113,23 @@ def productivity_of_cue(cues: pd.DataFrame) -> pd.DataFrame:
     return of_table(rows, "split", "productivity").assign(control=CHANCE)
 
 
-def distance_from_chance(runs: Runs) -> pd.DataFrame:
-    """N5: how far the accuracy of the encoder is from one half on the adversarial set, after training on one."""
-    units = []
-    for setup in ("full", "CW"):
-        right = runs.right(ENCODER, setup, DOUBLED, (ORIGINAL, DOUBLED))
-        if not len(right):
-            units.append(not_applicable(runs.missing(setup, trained_on=DOUBLED), setup))
-            continue
-        value, low, high = crossed_interval(right)
-        distance, half_width = abs(value - CHANCE), (high - low) / 2
-        interval = distance, distance - half_width, distance + half_width
-        units.append(frame({setup: interval}, control=0.0, runs=len(right)))
-    return pd.concat(units, ignore_index=True)
-
-
-def accuracy_with_minus_against_cue(runs: Runs) -> pd.DataFrame:
-    """N7: accuracy of the encoder if "not" is in the right warrant, minus that if it is in the wrong one."""
-    encoder, bag = (runs.right(model, "full") for model in (ENCODER, BAG))
-    if not len(encoder):
-        return not_applicable(runs.missing("full"))
-    return unit_of("", gap_by_cue(encoder, runs.signs), gap_by_cue(bag, runs.signs) if len(bag) else None)
-
-
-def gap_by_cue(right: Values, signs: Int[np.ndarray, " point"]) -> Values:
-    """Values whose mean over points is accuracy where the cue is right minus that where it is wrong."""
-    sides = {sign: right[:, signs == sign] for sign in (1, -1)}
-    gap = sides[1].mean(axis=1) - sides[-1].mean(axis=1)
-    values = np.tile(gap[:, None], (1, len(signs)))
-    for sign, side in sides.items():
-        centred = side - side.mean(axis=1, keepdims=True)
-        values[:, signs == sign] += sign * centred * len(signs) / side.shape[1]
-    return values
-
-
-def accuracy_on_negated_claims(runs: Runs) -> pd.DataFrame:
-    """N8: accuracy on the copies with negated claims after training on the original arguments, by model."""
-    units = []
-    for model in (ENCODER, BAG, BILSTM):
-        right = runs.right(model, "full", halves=(DOUBLED,))
-        reason = runs.missing("full", model=model)
-        units.append(unit_of(model, right) if len(right) else not_applicable(reason, model))
-    return pd.concat(units, ignore_index=True)
-
-
-def accuracy_without_cue_heads(runs: Runs, ablated: Mapping[tuple[str, int], xr.DataArray]) -> pd.DataFrame:
+def loss_without_cue_heads(
+    trained: xr.DataArray, test: Sequence[Argument], ablated: Mapping[tuple[str, int], xr.DataArray]
+) -> pd.DataFrame:
     """N9: accuracy lost where "not" is right, and gained where it is wrong, without the cue heads (set-up W)."""
-    seeds = runs_of(runs.fitted, ENCODER, "W")["seed"].values.tolist()
-    logits = [array for (setup, seed), array in ablated.items() if setup == "W" and seed in seeds]
-    if len(logits) < 2:
-        return not_applicable(runs.missing("W"))
-    labels = np.array([argument.label for argument in runs.test])
-    losses = []  # of every run: intervention, sequence
-    for array in logits:
-        right = array.isel({"class": 0}).copy(data=correctness(array.values, labels))
-        losses.append(right.sel(intervention=BASELINE) - right)
-    cue = np.stack([loss.sel(intervention=CUE_HEADS).values for loss in losses])
-    random = [loss.drop_sel(intervention=[BASELINE, CUE_HEADS]).mean("intervention") for loss in losses]
-    units = []
-    for unit, sign in (("lost where it is right", 1), ("gained where it is wrong", -1)):
-        points = runs.signs == sign
-        units.append(unit_of(unit, sign * cue[:, points], sign * np.stack(random)[:, points]))
-    return pd.concat(units, ignore_index=True)
+    logits = [ablated["W", seed] for seed in trained["seed"].values.tolist() if ("W", seed) in ablated]
+    if not logits:
+        return not_applicable(trained.attrs["reason"])
+    labels, signs = np.array([argument.label for argument in test]), follows_cue(test)
+    runs = [array.isel({"class": 0}).copy(data=correctness(array.values, labels)) for array in logits]
+    right = xr.concat(runs, "run").transpose("run", "intervention", "sequence")
+    losses = right.sel(intervention=BASELINE) - right.drop_sel(intervention=BASELINE)
+    cue, random = (
+        losses.sel(intervention=CUE_HEADS),
+        losses.drop_sel(intervention=CUE_HEADS).mean("intervention"),
+    )
+    units = {"lost where it is right": 1, "gained where it is wrong": -1}
+    return stack(
+        unit(name, crossed_interval, sign * cue[:, signs == sign], control=[sign * random[:, signs == sign]])
+        for name, sign in units.items()
+    )

@@ -13,33 +13,17 @@ import yaml
 from analysis.errors import InputError
 from analysis.papers.niven2019.arguments import Argument, expanded
 
-CORRECTIONS = Path(__file__).with_name("corrections.yaml")
-DEBATE, RULE, CORRECTION, GOLD, UNCHANGED = SOURCES = ("debate", "rule", "correction", "gold", "unchanged")
-ADVERSARIAL = "-adversarial"
-AUXILIARIES = frozenset(
-    "am is are was were can could will would shall should must may might do does did".split()
+WORDS = yaml.safe_load(Path(__file__).with_name("negation.yaml").read_text(encoding="utf-8"))
+AUXILIARIES, VERBS, PARTICIPLES, NOUNS = (
+    WORDS[name].split() for name in ("auxiliaries", "verbs", "participles", "nouns")
 )
-# Base forms of verbs of opinion and effect, for claims without an auxiliary.
-VERBS = (
-    "abolish allow ban become believe belong benefit bring build buy cause close cost create damage "
-    "defend deserve destroy deter drop encourage end enjoy exploit fail fix force gain get give go "
-    "harm have help hurt improve increase invade keep know lead learn legitimize let limit lose make "
-    "matter mean need offer open pay prevent promote protect provide raise reduce remain require "
-    "restrict ruin save serve show solve spoil stop succeed support take teach tell threaten "
-    "undermine want waste work"
-).split()  # fmt: skip
+CORRECTIONS: Mapping[str, Sequence[Sequence[str]]] = WORDS["corrections"]
+DEBATE, RULE, CORRECTION, GOLD = SOURCES = ("debate", "rule", "correction", "gold")
+ADVERSARIAL = "-adversarial"
 # A written negation: a contraction, cannot, or "not", with the auxiliary before it if there is one.
 NEGATED = re.compile(
     r"\b(?:(?P<contracted>\w+?)n['’]t|(?P<can>can)not|(?:(?P<apart>\w+) )?not)\b", re.IGNORECASE
 )
-# Participles that do not end in -ed, and those in -eed; other words in -eed are nouns (need, speed).
-PARTICIPLES = (
-    "agreed become been begun bought bred broken brought built caught chosen come cost cut dealt done driven eaten "
-    "fallen fed felt forgotten fought found freed given gone got gotten grown guaranteed had heard held hidden hurt "
-    "kept known laid led left lent let lost made meant met paid proven put read risen run said seen sent set shown "
-    "shut sold spent spoken spread stolen stood stuck taken taught thought thrown told understood won worn written"
-).split()  # fmt: skip
-NOUNS = "hundred kindred sacred naked wicked".split()  # words in -ed that are no participles
 # "have", "has" or "had" as an auxiliary: a participle follows, or an adverb and a participle.
 PERFECT = re.compile(
     rf"ha(?:ve|s|d) (?:(?:already|always|ever|just|long|never|now|often|once|\w+ly) )?"
@@ -67,12 +51,6 @@ def digest(claim: str) -> str:
 
 
 @cache
-def corrections() -> Mapping[str, Sequence[Sequence[str]]]:
-    """The replacements that negate a claim, in order, by the digest of the claim."""
-    return yaml.safe_load(CORRECTIONS.read_text(encoding="utf-8"))
-
-
-@cache
 def _bases() -> Mapping[str, str]:
     """The base form of each present-tense form of the verbs, and of "had"."""
     return {form: verb for verb in VERBS for form in (verb, present(verb, "singular"))} | {"had": "have"}
@@ -80,7 +58,7 @@ def _bases() -> Mapping[str, str]:
 
 def by_correction(claim: str) -> str | None:
     """The claim with its corrections; None if the list has none."""
-    replacements = corrections().get(digest(claim))
+    replacements = CORRECTIONS.get(digest(claim))
     for old, new in replacements or ():
         claim = claim.replace(old, new, 1)
     return claim if replacements else None
@@ -144,7 +122,7 @@ def negations(arguments: Sequence[Argument]) -> dict[str, tuple[str, str]]:
     """By id, the negation of each argument's claim, and its source, one of SOURCES.
 
     Sources in order: the argument itself, a correction, the other claim of the debate, the rule. Raises InputError,
-    naming the argument, for a claim that no source can negate.
+    naming the argument, for a claim that no source negates.
     """
     opposites = counterparts(arguments)
     negated = {}
@@ -156,35 +134,33 @@ def negations(arguments: Sequence[Argument]) -> dict[str, tuple[str, str]]:
             DEBATE: opposites.get((argument.debate, claim)),
             RULE: by_rule(claim),
         }
-        source = next((name for name, text in options.items() if text), None)
-        if source is None:
+        source, text = next(((name, text) for name, text in options.items() if text), (RULE, claim))
+        if text.casefold() == claim.casefold():
             raise InputError(
-                f"{argument.id}: the rule cannot negate the claim {claim!r}: add a correction for {digest(claim)} to "
-                "corrections.yaml"
+                f"{argument.id}: the claim {claim!r} is not negated: add a correction for {digest(claim)} to "
+                "negation.yaml"
             )
-        text = options[source]
-        negated[argument.id] = (text, UNCHANGED if text.casefold() == claim.casefold() else source)
+        negated[argument.id] = (text, source)
     return negated
 
 
 def adversarial(arguments: Sequence[Argument]) -> list[Argument]:
     """The arguments, then a copy of each with the claim negated and the label reversed, `<id>-adversarial`.
 
-    Reason and warrants stay the same, so that no cue in them predicts the label. Raises InputError as `negations` does,
-    and for a claim that negation does not change. Source: Niven 2019, section 6; departure: training data are negated
-    in the same way as test data.
+    Reason and warrants stay the same, so that no cue in them predicts the label. Raises InputError as `negations` does.
+    Source: Niven 2019, section 6; departure: training data are negated in the same way as test data.
     """
     negated = negations(arguments)
-    copies = []
-    for argument in arguments:
-        claim, source = negated[argument.id]
-        if source == UNCHANGED:
-            raise InputError(
-                f"{argument.id}: negation does not change the claim {argument.claim!r}: add a correction for "
-                f"{digest(argument.claim)} to corrections.yaml"
-            )
-        name, label = argument.id + ADVERSARIAL, 1 - argument.label
-        copies.append(replace(argument, id=name, claim=claim, label=label, negated=argument.claim))
+    copies = [
+        replace(
+            argument,
+            id=argument.id + ADVERSARIAL,
+            claim=negated[argument.id][0],
+            label=1 - argument.label,
+            negated=argument.claim,
+        )
+        for argument in arguments
+    ]
     return [*arguments, *copies]
 
 

@@ -1,7 +1,6 @@
 """Small models: maxima over word vectors (bag of vectors) or over the states of a BiLSTM."""
 
 from collections.abc import Iterator, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -140,14 +139,8 @@ class PooledWords(nn.Module):
         return states.masked_fill(~inside[..., None], -torch.inf).amax(1).unflatten(0, words.shape[:2])
 
 
-def train_words(
-    train: Points, dev: Points, vectors: np.ndarray, recipe: Recipe, seed: int, fits: float = 0.0
-) -> PooledWords:
-    """A small model trained by Adam, with the weights of the epoch with the best dev accuracy.
-
-    With `fits`, training ends with the first epoch whose accuracy on the training points is at least `fits`; if there
-    is none, the weights are those of the epoch with the best accuracy on them.
-    """
+def train_words(train: Points, vectors: np.ndarray, recipe: Recipe, seed: int) -> PooledWords:
+    """A small model trained by Adam."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = PooledWords(vectors, train.shared.shape[1], recipe)
@@ -157,17 +150,9 @@ def train_words(
             shared, warrants, labels = train.batch(rows)
             return cross_entropy(model(shared, warrants), labels)
 
-        best, weights, judged = -1.0, {}, train if fits else dev
         for _ in range(recipe.epochs):
-            model.train()
             order = torch.randperm(len(train.labels)).numpy()
             fit(_batches(order, recipe.batch_size), loss, optimiser)
-            accuracy = float((answers(model, judged).argmax(1) == judged.labels.numpy()).mean())
-            if accuracy > best:
-                best, weights = accuracy, deepcopy(model.state_dict())
-            if fits and accuracy >= fits:
-                break
-    model.load_state_dict(weights)
     return model.eval()
 
 

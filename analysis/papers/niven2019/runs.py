@@ -1,34 +1,49 @@
-"""Training runs: the list of runs, a file for each, and their answers on the test set."""
+"""Training runs of small models and encoders, and their answers on the test set, a file for each run."""
 
 import hashlib
+import json
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+import transformers
 import xarray as xr
 from jaxtyping import Float32
 from tqdm import tqdm
 
 from analysis.cache import cached, digest
+from analysis.encoders.finetuning import finetune
+from analysis.encoders.interventions import NONE, predict
+from analysis.encoders.models import Encoder, load_encoder, weights_digest
 from analysis.errors import InputError
-from analysis.papers.niven2019.accuracy import RUN
-from analysis.papers.niven2019.arguments import DOUBLED, ENCODER, ORIGINAL, SETUPS, Argument
-from analysis.papers.niven2019.negation import ADVERSARIAL, adversarial
+from analysis.papers.niven2019.accuracy import HALVES, RUN
+from analysis.papers.niven2019.arguments import (
+    ARCT,
+    BAG,
+    DOUBLED,
+    ENCODER,
+    ORIGINAL,
+    SETUPS,
+    Argument,
+    as_examples,
+)
+from analysis.papers.niven2019.negation import adversarial
+from analysis.papers.niven2019.networks import Vocabulary, answers, points, published_recipe, train_words
 from analysis.statistics.training import floor, trained_successfully
 
-# Set-ups that see the claim: only these can tell the halves of the adversarial set apart.
-PROBED = ("full", "CW")
-NEXT_SEED = 100  # is added to the seed of a run that is repeated because it does not fit
+WITH_CHECKPOINTS = ("full", "W")  # set-ups whose fine-tuned encoders stay on disk, so that heads can be read
 Logits = Float32[np.ndarray, "point warrant"]
 Answer = Callable[[Sequence[Argument]], Logits]
 Sets = Mapping[str, Mapping[str, Sequence[Argument]]]  # arguments by training set and split
 
 
 @dataclass(frozen=True)
-class Run:
+class TrainingRun:
     """One training run: the model, what it sees, what it is trained on, and its seed."""
 
     model: str
@@ -42,21 +57,17 @@ class Run:
         return f"{self.model.replace(' ', '_')}-{self.setup}-{self.trained_on}-{self.seed}"
 
     @property
-    def can_fit(self) -> bool:
-        """Whether the model can tell the training points apart.
-
-        In the adversarial set every warrant is right as often as wrong: a model must see the claim, and must not score
-        claim and warrant by a sum, as the small models do.
-        """
-        return self.trained_on == ORIGINAL or (self.model == ENCODER and self.setup in PROBED)
+    def has_checkpoint(self) -> bool:
+        """Whether the fine-tuned encoder stays on disk."""
+        return (self.model, self.trained_on) == (ENCODER, ORIGINAL) and self.setup in WITH_CHECKPOINTS
 
 
 def plan(
     model: str,
     seeds: Iterable[int],
     setups: Sequence[str] = tuple(SETUPS),
-    probed: Sequence[str] = PROBED,
-) -> list[Run]:
+    probed: Sequence[str] = (),
+) -> list[TrainingRun]:
     """The runs of a model: `setups` trained on the original arguments, `probed` on the adversarial set.
 
     The order is by seed, so that an unfinished series has complete seeds. Raises InputError for an unknown set-up.
@@ -64,7 +75,7 @@ def plan(
     if unknown := [setup for setup in (*setups, *probed) if setup not in SETUPS]:
         raise InputError(f"set-up {unknown[0]!r} is unknown; choose from {', '.join(SETUPS)}")
     pairs = [(setup, ORIGINAL) for setup in setups] + [(setup, DOUBLED) for setup in probed]
-    return [Run(model, setup, trained_on, seed) for seed in seeds for setup, trained_on in pairs]
+    return [TrainingRun(model, setup, trained_on, seed) for seed in seeds for setup, trained_on in pairs]
 
 
 def training_sets(splits: Mapping[str, Sequence[Argument]]) -> Sets:
@@ -80,88 +91,151 @@ class Trainer:
     the model, and the digest of its weights.
     """
 
-    make: Callable[[Run, Sets, Path], tuple[Answer, str]]
+    make: Callable[[TrainingRun, Sets, Path], tuple[Answer, str]]
     about: Mapping[str, Any]
 
-    def depends_on(self, run: Run, sets: Sets) -> list[Any]:
+    def depends_on(self, run: TrainingRun, sets: Sets) -> list[Any]:
         """Everything that a run depends on."""
-        texts = [list(map(vars, sets[run.trained_on][split])) for split in ("train", "dev")]
-        return [asdict(run), dict(self.about), texts, list(map(vars, sets[DOUBLED]["test"]))]
+        return [
+            asdict(run),
+            dict(self.about),
+            *map(_texts, (sets[run.trained_on]["train"], sets[DOUBLED]["test"])),
+        ]
 
-    def place(self, run: Run, sets: Sets, folder: Path) -> Path:
+    def place(self, run: TrainingRun, sets: Sets, folder: Path) -> Path:
         """Where a run may keep a checkpoint."""
         return folder / f"{run.name}-{digest(self.depends_on(run, sets))}"
 
 
-def collect(
-    runs: Sequence[Run], sets: Sets, folder: Path, train: Trainer, fits: float = 0.0, spare: int = 0
-) -> dict[Run, xr.Dataset]:
-    """The answers of every run on the adversarial test set, which begins with the original one.
+def _texts(arguments: Sequence[Argument]) -> list[dict]:
+    return [vars(argument) for argument in arguments]
 
-    `logits` (point, warrant), `train_accuracy`, `dev_accuracy`, `fitted`, and the digest of the `weights`. A run is
-    `fitted` if its train accuracy is at least `fits` and above the share of the most frequent label
-    (`training.trained_successfully`). One that is not, but could be, is repeated with its seed plus 100, 200 and so on,
-    until one is or `spare` runs of its set-up have been repeated; all are returned. The answers of each run are saved
-    to a file of `folder` that is named after its recipe, so that a killed series resumes with the next run.
+
+def small_trainer(words: Vocabulary, epochs: int, hidden: int | None = None) -> Trainer:
+    """Trains bags of vectors and BiLSTMs on word vectors (see `networks.train_words`)."""
+    vectors = json.dumps([*words.words]).encode() + words.vectors.tobytes()
+    about = {
+        "words": hashlib.sha256(vectors).hexdigest(),
+        "epochs": epochs,
+        "hidden": hidden,
+        "versions": torch.__version__,
+    }
+
+    def make(run: TrainingRun, sets: Sets, folder: Path) -> tuple[Answer, str]:
+        def read(arguments: Sequence[Argument]):
+            return points(arguments, run.setup, words.words, joined=run.model == BAG)
+
+        recipe = published_recipe(run.model, run.setup, run.trained_on, epochs, hidden)
+        model = train_words(read(sets[run.trained_on]["train"]), words.vectors, recipe, run.seed)
+        return lambda arguments: answers(model, read(arguments)), weights_digest(model)
+
+    return Trainer(make, about)
+
+
+def encoder_trainer(
+    name: str,
+    epochs: Mapping[str, int],
+    batch_size: int,
+    learning_rate: float,
+    max_tokens: int = 80,
+    device: str = "cpu",
+    precision: str = "float32",
+) -> Trainer:
+    """Fine-tunes an encoder with a multiple-choice head; the number of epochs depends on the training set.
+
+    Checkpoints that `finetuned_states` needs stay on disk; others are deleted as soon as they are loaded.
     """
-    answers: dict[Run, xr.Dataset] = {}
-    spares = {(run.setup, run.trained_on): spare for run in runs}
+    options = dict(batch_size=batch_size, learning_rate=learning_rate, max_tokens=max_tokens, device=device,
+                   precision=precision, best_epoch=False)  # fmt: skip
+    versions = [torch.__version__, transformers.__version__]
+    about = options | {"weights": load_encoder(name).digest, "epochs": dict(epochs), "versions": versions}
+
+    def make(run: TrainingRun, sets: Sets, folder: Path) -> tuple[Answer, str]:
+        train, dev = (as_examples(sets[run.trained_on][split], run.setup) for split in ("train", "dev"))
+        finetune(name, ARCT, train, dev, folder, epochs[run.trained_on], seed=run.seed, **options)
+        encoder = load_encoder(folder, device, task=ARCT)
+        if not run.has_checkpoint:
+            shutil.rmtree(folder)
+
+        def answer(arguments: Sequence[Argument]) -> Logits:
+            examples = as_examples(arguments, run.setup)
+            logits = predict(encoder, examples, [], max_tokens=max_tokens, progress=False)
+            return logits.sel(intervention=NONE).values
+
+        return answer, encoder.digest
+
+    return Trainer(make, about)
+
+
+def finetuned_states(
+    sets: Sets, folder: Path, train: Trainer, answers: xr.Dataset, device: str = "cpu"
+) -> dict[TrainingRun, Encoder]:
+    """The fine-tuned encoders, by run, of those that have a checkpoint and trained successfully, or all if none did.
+
+    A lost checkpoint is trained again.
+    """
+    keys = zip(*(answers[name].values.tolist() for name in RUN), strict=True)
+    trained = dict(zip((TrainingRun(*key) for key in keys), answers["trained"].values.tolist(), strict=True))
+    runs = [run for run in trained if run.has_checkpoint]
+    encoders = {}
+    for run in [run for run in runs if trained[run]] or runs:
+        place = train.place(run, sets, folder)
+        if not place.is_dir():
+            train.make(run, sets, place)
+        encoders[run] = load_encoder(place, device, task=ARCT)
+    return encoders
+
+
+def collect(
+    runs: Sequence[TrainingRun], sets: Sets, folder: Path, train: Trainer
+) -> dict[TrainingRun, xr.Dataset]:
+    """The answers of every run on the adversarial test set: `logits` (half, point, warrant).
+
+    With them `train_accuracy`, the digest of the `weights`, and `trained`: whether the training accuracy is above the
+    share of the most frequent label (see `training.trained_successfully`). The answers of each run are saved to a file
+    of `folder` that is named after its recipe, so that a killed series resumes with the next run.
+    """
+    collected: dict[TrainingRun, xr.Dataset] = {}
     bar = tqdm(runs, desc="training", unit="run")
     for run in bar:
         bar.set_postfix_str(f"{run.model}, {run.setup}, {run.trained_on}, seed {run.seed}")
-        answers[run] = answered(run, sets, folder, train, fits)
-        while run.can_fit and not answers[run]["fitted"] and spares[run.setup, run.trained_on]:
-            spares[run.setup, run.trained_on] -= 1
-            run = replace(run, seed=run.seed + NEXT_SEED)
-            answers[run] = answered(run, sets, folder, train, fits)
-    return answers
+        make = partial(_train_and_answer, run, sets, train, train.place(run, sets, folder))
+        collected[run] = cached(folder, run.name, train.depends_on(run, sets), make)
+    return collected
 
 
-def joined(answers: Mapping[Run, xr.Dataset]) -> xr.Dataset:
-    """The answers of all runs (run, point, warrant), with the digest of all their weights as an attribute.
+def joined(collected: Mapping[TrainingRun, xr.Dataset]) -> xr.Dataset:
+    """The answers of all runs (run, half, point, warrant), with the digest of all their weights as an attribute.
 
-    Coordinates: model, setup, trained_on and seed of a run; half (original or adversarial) and label of a point.
+    Coordinates: model, setup, trained_on and seed of a run, and whether it trained successfully; the label of a point.
     Raises InputError if there are no runs.
     """
-    if not answers:
+    if not collected:
         raise InputError("there is no run: give seeds to at least one model")
-    coordinates = {name: ("run", [getattr(run, name) for run in answers]) for name in RUN}
-    joint = xr.concat([*answers.values()], "run").assign_coords(coordinates)
+    coordinates = {name: ("run", [getattr(run, name) for run in collected]) for name in RUN}
+    joint = xr.concat([*collected.values()], "run").assign_coords(coordinates).set_coords("trained")
     weights = "".join(joint["weights"].values.tolist())
     return joint.assign_attrs(weights=hashlib.sha256(weights.encode()).hexdigest())
 
 
-def answered(run: Run, sets: Sets, folder: Path, train: Trainer, fits: float) -> xr.Dataset:
-    """The answers of a run, from its file if there is one, and whether it has fitted its training set."""
-    make = partial(_train_and_answer, run, sets, train, train.place(run, sets, folder))
-    answers = cached(folder, run.name, train.depends_on(run, sets), make)
-    labels = np.array([argument.label for argument in sets[run.trained_on]["train"]])
-    accuracy = float(answers["train_accuracy"])
-    trained = trained_successfully("accuracy", accuracy, len(labels), floor("accuracy", labels))
-    return answers.assign(fitted=accuracy >= fits and trained)
-
-
-def _train_and_answer(run: Run, sets: Sets, train: Trainer, path: Path) -> xr.Dataset:
+def _train_and_answer(run: TrainingRun, sets: Sets, train: Trainer, path: Path) -> xr.Dataset:
     """Trains a run and collects its answers."""
     answer, weights = train.make(run, sets, path)
-
-    def accuracy(arguments: Sequence[Argument]) -> float:
-        labels = [argument.label for argument in arguments]
-        return float((logits_of(answer, arguments, run.setup).argmax(1) == labels).mean())
-
-    test = sets[DOUBLED]["test"]
-    halves = [DOUBLED if argument.id.endswith(ADVERSARIAL) else ORIGINAL for argument in test]
+    learnt, test = sets[run.trained_on]["train"], sets[DOUBLED]["test"]
+    labels, test_labels = (np.array([point.label for point in part]) for part in (learnt, test))
+    accuracy = float((logits_of(answer, learnt, run.setup).argmax(1) == labels).mean())
+    trained = trained_successfully("accuracy", accuracy, len(labels), floor("accuracy", labels))
     return xr.Dataset(
         {
-            "logits": (("point", "warrant"), logits_of(answer, test, run.setup)),
-            "train_accuracy": accuracy(sets[run.trained_on]["train"]),
-            "dev_accuracy": accuracy(sets[run.trained_on]["dev"]),
+            "logits": (("half", "point", "warrant"), logits_of(answer, test, run.setup).reshape(2, -1, 2)),
+            "train_accuracy": accuracy,
+            "trained": trained,
             "weights": weights,
         },
         {
-            "point": [argument.id for argument in test],
-            "half": ("point", halves),
-            "label": ("point", [argument.label for argument in test]),
+            "half": [*HALVES],
+            "point": [argument.id for argument in test[: len(test) // 2]],
+            "label": (("half", "point"), test_labels.reshape(2, -1)),
         },
     )
 

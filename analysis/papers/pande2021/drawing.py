@@ -1,31 +1,31 @@
-"""Figures of single scores, of thresholds, of the attention mass, and of labels in several fine-tuning runs."""
+"""Figures of single scores, of the attention mass, and of labels in several fine-tuning runs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
 import xarray as xr
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
 from analysis.figures import theme
-from analysis.figures.colours import BLACK, BLUE, MISSING, ORANGE, VERMILION, colour, ink
-from analysis.statistics.roles import COARSE
+from analysis.figures.colours import BLACK, BLUE, MISSING, ORANGE, VERMILION, colour
 
 EDGES = np.geomspace(0.1, 100, 41)  # of the bins of scores
 TYPICAL, NEAREST = "a typical head with the role", "the head nearest to τ"
 EXAMPLES = {TYPICAL: {"color": ORANGE, "lw": 1.5}, NEAREST: {"color": BLUE, "ls": (0, (3, 1.5))}}
 
 
-def score_histograms(scores: xr.DataArray, table: pd.DataFrame, tau: float) -> Figure:
-    """The scores of single sequences, a panel for each role: of all heads, a typical head and the head nearest to tau.
+def score_histograms(
+    panels: Mapping[str, tuple[xr.DataArray, pd.DataFrame, str]], tau: float, columns: int = 5
+) -> Figure:
+    """The scores of single sequences, of all heads, a typical head and the head nearest to tau, a panel per title.
 
-    `table` is the role table of the scores. The typical head has the median mean among those with the role.
+    `panels` has composed scores, their role table and the role to show. The typical head has the median mean among
+    those with the role.
     """
-    roles = theme.in_order(table["role"])
-    figure, grid = theme.rows_of_axes(len(roles), 5, 1.25, 0.7, sharex=True)
-    for axes, role in zip(grid, roles, strict=True):
+    figure, grid = theme.rows_of_axes(len(panels), columns, 1.25, 0.7, sharex=True)
+    for axes, (title, (scores, table, role)) in zip(grid, panels.items(), strict=True):
         rows = table[table["role"] == role].dropna(subset="mean")
         by_head = scores.sel(role=role)
         axes.stairs(_frequencies(by_head.values), EDGES, color=MISSING, fill=True, label="all heads")
@@ -33,7 +33,7 @@ def score_histograms(scores: xr.DataArray, table: pd.DataFrame, tau: float) -> F
             values = by_head.sel(layer=layer, head=head).values
             axes.stairs(_frequencies(values), EDGES, label=label, **EXAMPLES[label])
         axes.axvline(tau, color="black", linestyle="--", linewidth=0.8, label=f"τ = {tau:g}")
-        axes.set(title=role if len(rows) else f"{role}: not applicable", xscale="log", yticks=[])
+        axes.set(title=title if len(rows) else f"{title}: not applicable", xscale="log", yticks=[])
     handles = {
         name: handle for axes in grid for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
     }
@@ -57,26 +57,6 @@ def _example_heads(rows: pd.DataFrame, tau: float) -> Iterator[tuple[int, int, s
     for heads, label in ((typical, TYPICAL), (nearest, NEAREST)):
         for row in heads.itertuples():
             yield row.layer, row.head, label
-
-
-def threshold_lines(means: pd.DataFrame, tau: float) -> Figure:
-    """The share of heads with each role over the threshold, and how much their set has in common with that at `tau`.
-
-    Coarse roles stand above, other roles below. `means` has role, tau, share and jaccard.
-    """
-    labels = {"share": "heads with the role (proportion)", "jaccard": f"Jaccard index with τ = {tau:g}"}
-    figure, grid = theme.rows_of_axes(4, 2, 2.1, sharex=True)
-    is_coarse = means["role"].isin(COARSE)
-    for row, part in zip((grid[:2], grid[2:]), (means[is_coarse], means[~is_coarse]), strict=True):
-        roles = theme.in_order(part["role"])
-        look = {"hue_order": roles, "style_order": roles, "palette": [ink(role) for role in roles]}
-        for axes, (column, label) in zip(row, labels.items(), strict=True):
-            sns.lineplot(part, x="tau", y=column, hue="role", style="role", ax=axes, **look)
-            axes.axvline(tau, color="0.5", linestyle="--", linewidth=0.9)
-            axes.set(xlabel="threshold τ (score)", ylabel=label)
-            axes.get_legend().set_title("")
-        row[1].get_legend().remove()
-    return figure
 
 
 def mass_lines(masses: pd.DataFrame, tasks: Sequence[str]) -> Figure:

@@ -9,27 +9,28 @@ from jaxtyping import Float
 
 from analysis.encoders.models import Encoder
 from analysis.scores.extraction import read_sieves
-from analysis.statistics.roles import DIRECTIONS, PUBLISHED_ROLES, RELATIONS, WINDOWS
+from analysis.statistics.roles import DIRECTIONS, RELATIONS, ROLES, WINDOWS
+from analysis.texts.bundled import PAIR
 from analysis.texts.examples import Example, Relation, Relations
 
-FIRST, SECOND = "Old dogs never bite people", "They sleep well"
-# Label, text, dependent and head of each relation.
-PAIRS = (
+# Label, text, dependent and governor of each relation in the bundled pair.
+ARCS = (
     ("amod", 0, "Old", "dogs"),
     ("nsubj", 0, "dogs", "bite"),
     ("advmod", 0, "never", "bite"),
     ("dobj", 0, "people", "bite"),
-    ("nsubj", 1, "They", "sleep"),
-    ("advmod", 1, "well", "sleep"),
+    ("nsubj", 1, "Dogs", "love"),
+    ("amod", 1, "old", "people"),
+    ("dobj", 1, "people", "love"),
 )
 
 
 def illustration(pair: bool = True) -> Example:
-    """A sentence, or a pair of sentences, of at most eleven tokens with all four relations of the study."""
-    texts = (FIRST, SECOND) if pair else (FIRST,)
+    """The bundled pair of sentences, or the first of them, with all four relations of the study: twelve tokens."""
+    texts = PAIR if pair else PAIR[:1]
     relations = tuple(
-        Relation(label, text, _span(dependent, texts[text]), _span(head, texts[text]))
-        for label, text, dependent, head in PAIRS
+        Relation(label, text, _span(dependent, texts[text]), _span(governor, texts[text]))
+        for label, text, dependent, governor in ARCS
         if text < len(texts)
     )
     return Example("illustration", *texts, relations=relations)
@@ -60,7 +61,7 @@ def role_sieves(
     pairs = {
         label: [form.format(label) for form in DIRECTIONS[direction]] for label in {*RELATIONS, *relations}
     }
-    names = [local, "delimiter", "block", "cls", "sep", *chain.from_iterable(pairs.values())]
+    names = [local, "delimiter", "block", "cls", "sep", "match", *chain.from_iterable(pairs.values())]
     sieves = read_sieves(encoder, example, parses, names, max_tokens)
     if local in sieves:
         sieves["local"] = sieves[local]
@@ -71,4 +72,4 @@ def role_sieves(
     if pooled := [label for label in relations if label in sieves]:
         weights = [counts[label] for label in pooled]
         sieves["syntactic"] = np.average([sieves[label] for label in pooled], axis=0, weights=weights)
-    return {role: sieves[role] for role in PUBLISHED_ROLES if role in sieves}
+    return {role: sieves[role] for role in ROLES if role in sieves}

@@ -21,6 +21,7 @@ from analysis.statistics.significance import (
 )
 
 ARRAYS = ("labels", "p", "change", "mass")
+LEAST_SD = 1e-4  # of paired differences (score units): a head with less has no standardised change
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,9 @@ class Evidence:
     """Arrays (run, replicate, task, role, layer, head) of fine-tuned encoders; replicate 0 is the sample.
 
     `labels` of the published rule (1, 0, NaN not applicable) and `p` of their tests; fine-tuned minus pre-trained:
-    `change` of the mean scores, and `mass` (with target instead of role), the change of the mean proportion of
-    attention. None means not known. `trained` (run, task) says which runs trained successfully; the others are no
-    evidence.
+    `change` of the scores (mean over standard deviation of the paired differences), and `mass` (with target instead
+    of role), the change of the mean proportion of attention. None means not known. `trained` (run, task) says which
+    runs trained successfully; the others are no evidence.
     """
 
     labels: xr.DataArray
@@ -133,8 +134,12 @@ def replicated(
     def means(sums: Clusters, draws: Int[np.ndarray, "replicate cluster"]) -> np.ndarray:
         return sums.moments(draws).mean[None]
 
+    def standardised(sums: Clusters, draws: Int[np.ndarray, "replicate cluster"]) -> np.ndarray:
+        moments = sums.moments(draws)
+        return np.where(moments.sd > LEAST_SD, moments.mean / moments.sd, np.nan)[None]
+
     labels, p = _over_heads(after, "role", clusters, counts, labels_and_p)
-    (change,) = _over_heads(after - before, "role", clusters, counts, means)
+    (change,) = _over_heads(after - before, "role", clusters, counts, standardised)
     (mass,) = _over_heads(mass_changes(before, after), "target", clusters, counts, means)
     return {"labels": labels, "p": p, "change": change, "mass": mass}
 

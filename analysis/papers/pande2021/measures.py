@@ -111,10 +111,10 @@ def many_delimiter(labels: xr.DataArray) -> xr.DataArray:
 
 
 def local_is_syntactic(labels: xr.DataArray) -> xr.DataArray:
-    """C3: share of local heads that are syntactic, minus that of the other heads."""
+    """C3: share of local heads that have the pooled syntactic role; NaN for fewer than LEAST_HEADS in the sample."""
     local, syntactic = (labels.sel(role=role, drop=True) == 1 for role in ("local", "syntactic"))
-    gain = syntactic.where(local).mean(HEAD) - syntactic.where(~local).mean(HEAD)
-    return gain.where(local.isel(replicate=0).sum(HEAD) >= LEAST_HEADS)
+    shares = syntactic.where(local).mean(HEAD)
+    return shares.where(local.isel(replicate=0).sum(HEAD) >= LEAST_HEADS)
 
 
 def multifunctional_layers(labels: xr.DataArray) -> xr.DataArray:
@@ -151,11 +151,11 @@ def last_layers(labels: xr.DataArray) -> xr.DataArray:
 
 
 def later_layers_change(change: xr.DataArray) -> xr.DataArray:
-    """C9a: change of the most changed layer of the last third, minus that of any other layer.
+    """C9a: standardised change of the most changed layer of the last third, minus that of any other layer.
 
-    Delimiter is left out because it repeats [CLS] and [SEP].
+    The roles of [CLS] and [SEP] are left out: C9b measures where attention to them goes.
     """
-    size = np.abs(change.drop_sel(role="delimiter")).mean(["role", "head"])
+    size = np.abs(change.drop_sel(role=[*families()["delimiter"]])).mean(["role", "head"])
     late = change["layer"].isin(layers_within(change.sizes["layer"], LAST_THIRD))
     return size.where(late).max("layer") - size.where(~late).max("layer")
 

@@ -5,16 +5,20 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import seaborn as sns
 import torch
 import xarray as xr
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from analysis.encoders.layout import Layout
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
+from analysis.figures import theme
+from analysis.figures.colours import ink
 from analysis.scores.maps import Source
 from analysis.statistics.controls import controlled_table
-from analysis.statistics.roles import HEAD
+from analysis.statistics.roles import COARSE, HEAD
 from analysis.statistics.significance import DEFAULT_RULE, Rule, published_table
 
 # --- other thresholds, fewer sequences --------------------------------------------------------------------
@@ -35,6 +39,26 @@ def tau_sweep(
         labels = _labels(scores, replace(rule, tau=tau))
         parts.append(_compared(labels, default).assign(tau=float(tau)))
     return pd.concat(parts).reset_index()[["role", "tau", "testable", "heads", "jaccard"]]
+
+
+def threshold_lines(means: pd.DataFrame, tau: float) -> Figure:
+    """The share of heads with each role over the threshold, and how much their set has in common with that at `tau`.
+
+    Coarse roles stand above, other roles below. `means` has role, tau, share and jaccard.
+    """
+    labels = {"share": "heads with the role (proportion)", "jaccard": f"Jaccard index with τ = {tau:g}"}
+    figure, grid = theme.rows_of_axes(4, 2, 2.1, sharex=True)
+    is_coarse = means["role"].isin(COARSE)
+    for row, part in zip((grid[:2], grid[2:]), (means[is_coarse], means[~is_coarse]), strict=True):
+        roles = theme.in_order(part["role"])
+        look = {"hue_order": roles, "style_order": roles, "palette": [ink(role) for role in roles]}
+        for axes, (column, label) in zip(row, labels.items(), strict=True):
+            sns.lineplot(part, x="tau", y=column, hue="role", style="role", ax=axes, **look)
+            axes.axvline(tau, color="0.5", linestyle="--", linewidth=0.9)
+            axes.set(xlabel="threshold τ (score)", ylabel=label)
+            axes.get_legend().set_title("")
+        row[1].get_legend().remove()
+    return figure
 
 
 def label_stability(

@@ -12,7 +12,17 @@ from tqdm import tqdm
 from analysis.encoders.layout import Layout
 from analysis.encoders.models import Encoder
 from analysis.papers.pascual2021.attribution import attributed
-from analysis.papers.pascual2021.measures import ATTENTION, GLOBAL, JSD, LOCAL, MIXING, SHARE, VALUES, WHOLE
+from analysis.papers.pascual2021.measures import (
+    ATTENTION,
+    GLOBAL,
+    JSD,
+    LOCAL,
+    MIXING,
+    RATIO,
+    TOKENS,
+    VALUES,
+    WHOLE,
+)
 from analysis.papers.pascual2021.roles import sequence_counts
 from analysis.scores.map_store import MapStore
 from analysis.statistics.answers import pearson
@@ -20,8 +30,6 @@ from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.resampling import Clusters, bca_interval
 
 PAIRS = {WHOLE: (ATTENTION, GLOBAL), VALUES: (ATTENTION, LOCAL), MIXING: (LOCAL, GLOBAL)}
-TOKENS = ("all", "text")  # text: without the rows and columns of special tokens
-COLUMNS = ["pair", "tokens", "measure", "layer", "head", "value", "low", "high", "sd", "n"]
 
 Maps = Float[np.ndarray, "*head row token"]
 Rows = Float[np.ndarray, "*head row"]
@@ -77,15 +85,11 @@ def discrepancy_table(values: xr.DataArray, resamples: int = 999, seed: int = 0)
     """The table `pascual_discrepancy` (docs/tables.yaml) from the values `by_sequence`; intervals are BCa.
 
     Rows with a head are values of that head, for the pair `whole`. Rows without a head are means over the heads of a
-    layer (`sd`: standard deviation over heads). One more measure has no head, `mixing_share`: the divergence of local
-    and global attribution, divided by its sum with the divergence of attention and local attribution (percentile
-    interval).
+    layer. One more measure has no head, `mixing_ratio`: the divergence of local and global attribution over that of
+    attention and local attribution (percentile interval).
     """
-    layers = _rows(values.mean("head"), resamples, seed)
-    keys = pd.MultiIndex.from_frame(layers[["pair", "tokens", "measure", "layer"]])
-    layers["sd"] = values.mean("sequence").std("head", ddof=1).to_series().reindex(keys).to_numpy()
-    heads, shares = _rows(values.sel(pair=[WHOLE]), resamples, seed), _shares(values, resamples, seed)
-    return pd.concat([layers, heads, shares], ignore_index=True).reindex(columns=COLUMNS)
+    layers, heads = (_rows(part, resamples, seed) for part in (values.mean("head"), values.sel(pair=[WHOLE])))
+    return pd.concat([layers, heads, _ratios(values, resamples, seed)], ignore_index=True)
 
 
 def _rows(values: xr.DataArray, resamples: int, seed: int) -> pd.DataFrame:
@@ -103,20 +107,20 @@ def _complete(values: Float[np.ndarray, "sequence *column"]) -> Float[np.ndarray
     return np.where(np.isnan(values), np.nanmean(values, axis=0), values)
 
 
-def _shares(values: xr.DataArray, resamples: int, seed: int) -> pd.DataFrame:
-    """The share of mixing in the divergence of each layer, with percentile intervals over sequences."""
+def _ratios(values: xr.DataArray, resamples: int, seed: int) -> pd.DataFrame:
+    """How much more mixing changes the maps of each layer than values and softmax do."""
     parts = values.sel(measure=JSD).mean("head").transpose("sequence", "pair", "tokens", "layer")
     complete = _complete(parts.values).reshape(len(parts), -1)
     counts = sequence_counts(len(complete), resamples, seed)
     draws = Clusters.of(complete).moments(counts).mean.reshape(-1, *parts.shape[1:])
     local, mixing = (draws[:, [*PAIRS].index(name)] for name in (VALUES, MIXING))
-    share = mixing / (local + mixing)  # replicate, tokens, layer
+    ratio = mixing / local  # replicate, tokens, layer
     names = ["pair", "tokens", "measure", "layer"]
-    table = pd.MultiIndex.from_product([[WHOLE], TOKENS, [SHARE], parts["layer"].values], names=names)
+    table = pd.MultiIndex.from_product([[WHOLE], [*TOKENS], [RATIO], parts["layer"].values], names=names)
     table = table.to_frame(index=False)
-    low, high = percentile_interval(share)
+    low, high = percentile_interval(ratio)
     n = np.isfinite(parts.values).all(axis=1).sum(axis=0)
-    return table.assign(value=share[0].ravel(), low=low.ravel(), high=high.ravel(), n=n.ravel())
+    return table.assign(value=ratio[0].ravel(), low=low.ravel(), high=high.ravel(), n=n.ravel())
 
 
 def validation_table(

@@ -20,6 +20,7 @@ from analysis.papers.pascual2021.measures import (
     JSD,
     LOCAL,
     MIXING,
+    TOKENS,
     VALUES,
     WHOLE,
 )
@@ -43,7 +44,6 @@ SYSTEMS = {
     "attribution": (VERMILION, "s", "best head on attribution"),
 }
 MEASURES = {JSD: "Jensen-Shannon\ndivergence (bits)", "pearson": "Pearson correlation\nof rows"}
-TOKENS = {"all": "all tokens", "text": "without special tokens"}
 
 
 def map_panels(

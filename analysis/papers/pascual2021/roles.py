@@ -29,7 +29,7 @@ OFFSETS = range(-10, 11)  # tokens from the row to the column
 SAME = 1e-6  # masses count as equal if they differ by less
 TARGETS = {"[CLS]": "cls", "[SEP]": "sep"}
 
-Labels = Bool[np.ndarray, "replicate head"]
+Assigned = Bool[np.ndarray, "replicate head"]
 SURVIVAL = ["role", "map", "heads", "kappa", "low", "high", "heads_low", "heads_high", "n"]
 
 
@@ -57,15 +57,16 @@ def with_patterns(bank: xr.DataArray) -> xr.DataArray:
     return xr.concat(parts, "role", join="override", combine_attrs="override")
 
 
-def labels(scores: Float[np.ndarray, "sequence head"], rule: Rule) -> Labels:
+def labels(scores: Float[np.ndarray, "sequence head"], rule: Rule, resamples: int | None = None) -> Assigned:
     """Published labels of every head, on the sequences and then on resamples of them; NaN sequences are left out.
 
     All maps have the same resamples. With fewer than two sequences, no head has a role.
     """
     complete = scores[np.isfinite(scores).all(axis=1)]
+    resamples = rule.resamples if resamples is None else resamples
     if len(complete) < 2:
-        return np.zeros((1 + rule.resamples, scores.shape[1]), bool)
-    counts = sequence_counts(len(complete), rule.resamples, rule.seed)
+        return np.zeros((1 + resamples, scores.shape[1]), bool)
+    counts = sequence_counts(len(complete), resamples, rule.seed)
     return published_labels(resampled_test(Clusters.of(complete), counts, rule.tau), rule) == 1
 
 
@@ -75,7 +76,7 @@ def sequence_counts(sequences: int, resamples: int, seed: int) -> Int[np.ndarray
     return np.concatenate([np.ones((1, sequences), int), counted(samples, sequences)])
 
 
-def kappa(first: Labels, second: Labels) -> Float[np.ndarray, " replicate"]:
+def kappa(first: Assigned, second: Assigned) -> Float[np.ndarray, " replicate"]:
     """Cohen's kappa of two labellings of the same heads; NaN if both label all heads, or none."""
     rate, other_rate = first.mean(axis=-1), second.mean(axis=-1)
     chance = rate * other_rate + (1 - rate) * (1 - other_rate)
@@ -114,23 +115,20 @@ def _by_head(scores: xr.DataArray, role: str) -> Float[np.ndarray, "sequence hea
 def persistence_table(scores: Mapping[str, xr.DataArray], rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
     """The table `pascual_persistence` (docs/tables.yaml), from scores with patterns as roles (see `with_patterns`).
 
-    Numbers are heads of a layer; weakest, of the layer that has fewest on attribution, has a percentile interval over
-    sequences. A pattern persists if every layer has a head with it on attribution.
+    Numbers are heads of a layer. A pattern persists if every layer has a head with it on attribution.
     """
-    parts = []
-    layers, heads = (scores[ATTENTION].sizes[name] for name in ("layer", "head"))
+    parts, sizes = [], scores[ATTENTION].sizes
     for pattern in scores[ATTENTION]["role"].values:
         values = [_by_head(scores[name], pattern) for name in (ATTENTION, GLOBAL)]
-        attention, attribution = (labels(by_head, rule).reshape(-1, layers, heads) for by_head in values)
-        weakest = attribution.sum(axis=2).min(axis=1)
-        low, high = percentile_interval(weakest)
-        part = pd.DataFrame({
-            "pattern": pattern, "layer": range(layers), "attention": attention[0].sum(axis=1),
-            "attribution": attribution[0].sum(axis=1), "kept": (attention[0] & attribution[0]).sum(axis=1),
-        })  # fmt: skip
+        attention, attribution = (
+            labels(by_head, rule, resamples=0).reshape(sizes["layer"], sizes["head"]) for by_head in values
+        )
+        counts = {"attention": attention, "attribution": attribution, "kept": attention & attribution}
+        columns = {name: heads.sum(axis=1) for name, heads in counts.items()}
         measured = np.isfinite(values[0]).all(axis=1).sum() > 1
-        verdict = _verdict(attention[0], attribution[0]) if measured else NOT_APPLICABLE
-        parts.append(part.assign(weakest=weakest[0], low=low, high=high, verdict=verdict))
+        verdict = _verdict(attention, attribution) if measured else NOT_APPLICABLE
+        part = pd.DataFrame({"pattern": pattern, "layer": range(sizes["layer"]), **columns})
+        parts.append(part.assign(verdict=verdict))
     return pd.concat(parts, ignore_index=True)
 
 

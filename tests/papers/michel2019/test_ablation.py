@@ -26,12 +26,10 @@ def test_overview_counts_losses_and_gains(single):
     assert counts.loc["accuracy", ["lowest", "highest"]].tolist() == pytest.approx([-0.5, 0.075])
 
 
-def test_changes_of_the_auc_are_minus_its_effects(single):
+def test_effects_on_the_auc(single):
     """Answers are sure, so that the AUC is the mean of the two classes' accuracies."""
-    table = ablation.auc_changes(ablation.effects_by_metric({("sst-2", 0): single}, {"sst-2": LABELS}))
-    assert table["metric"].eq("auc").all()
-    assert table["change"].to_numpy() * N == pytest.approx([0, -1, -2, 3, -20, 0])
-    assert ((table["low"] <= table["change"]) & (table["change"] <= table["high"])).all()
+    table = ablation.effects_by_metric({("sst-2", 0): single}, {"sst-2": LABELS}).query("metric == 'auc'")
+    assert table["effect"].to_numpy() * N == pytest.approx([0, 1, 2, -3, 20, 0])
 
 
 def test_best_head_of_a_layer_has_the_best_score(single):
@@ -56,7 +54,16 @@ def test_harmless_losses_are_at_most_a_fifth_of_the_lead(single):
     table = ablation.harmless_shares(runs, {}, {"sst-2": LABELS}, [("sst-2", 0)])
     assert table.loc[0, ["unit", "task", "runs"]].tolist() == ["head", "sst-2", 1]
     assert table.loc[0, "value"] == pytest.approx(5 / 6)
+    assert table.loc[0, "shown"] < 0.5  # 40 answers show little
     assert ablation.harmless_shares(runs, {}, {"sst-2": LABELS}, [])["value"].isna().all()
+
+
+def test_harmless_is_shown_where_the_whole_interval_is_above_the_margin():
+    """The lead is 160 of 400 answers, the margin 32: losses of 0 and 20 are shown to be harmless, 25 and 40 are not."""
+    labels = np.arange(400) % 2
+    ablations = ablation.harmless(logits(wrong(labels, [40, 40, 60, 65, 80]), NAMES[:4]), labels, "sst-2")
+    assert ablations.estimated[0].tolist() == [True, True, True, False]
+    assert ablations.shown.tolist() == [True, True, False, False]
 
 
 def test_transfer_takes_a_split_or_the_dev_set_of_a_task():

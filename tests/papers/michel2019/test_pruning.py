@@ -10,7 +10,6 @@ from removals import logits, wrong
 from analysis.encoders.interventions import predict
 from analysis.encoders.pruning import importance
 from analysis.papers.michel2019 import pruning
-from analysis.papers.michel2019.measures import published
 
 N = 40
 LABELS = np.arange(N) % 2
@@ -79,13 +78,28 @@ def test_prunable_share_ends_at_the_first_loss_of_a_fifth_of_the_lead():
     names = [f"{order} {count}" for order in ("importance", "random 0") for count in (1, 2, 3, 4)]
     answers = logits(wrong(LABELS, [4, 4, 7, 20, 4, 8, 4, 4, 20]), names)
     runs = {("sst-2", 0): answers, ("sst-2", 1): answers}
-    table = pruning.prunable_table(runs, {"sst-2": LABELS}, [("sst-2", 0)], published("prunable"))
+    table = pruning.prunable_table(runs, {"sst-2": LABELS}, [("sst-2", 0)])
     table = table.set_index(["seed", "order"])
     assert table.loc[(0, "importance"), "share"] == 0.5
     assert table.loc[(0, "random 0"), "share"] == 0
+    assert table.loc[(0, "importance"), "shown"] == 0  # 40 answers show nothing
     assert table.loc[(0, "importance"), "low"] < 0.5 < table.loc[(0, "importance"), "high"]
     assert table.loc[1, ["share", "low"]].isna().all(axis=None)  # a run without a lead
     assert table["bert_base_published"].eq(0.6).all()
+
+
+def test_importance_agrees_with_effects_as_ranks_do():
+    heads = pd.DataFrame({"task": "mrpc", "seed": 0, "layer": 0, "head": range(4)})
+    importances = heads.assign(granularity="example", normalised=False, importance=[1.0, 2.0, 3.0, 9.0])
+    others = importances.assign(normalised=True, importance=0.0)
+    effects = heads.assign(metric="auc", effect=[0.1, 0.3, 0.2, 0.4])
+    twice = [
+        pd.concat([table, table.assign(task="qqp")]) for table in (pd.concat([importances, others]), effects)
+    ]
+    twice[1].loc[twice[1]["task"] == "qqp", "effect"] = [4, 3, 2, 1]
+    table = pruning.importance_agreement(*twice).set_index("task")
+    assert table["value"].to_dict() == pytest.approx({"mrpc": 0.8, "qqp": -1, pruning.ALL_TASKS: -0.1})
+    assert table.loc[pruning.ALL_TASKS, "low"] < -1  # two tasks
 
 
 def test_later_gain_compares_the_end_with_the_first_lead():

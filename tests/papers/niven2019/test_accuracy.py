@@ -3,12 +3,21 @@ import pandas as pd
 import pytest
 import xarray as xr
 from removals import logits
+from scipy import stats
 
-from analysis.papers.niven2019.accuracy import accuracy_table, difference_table, reliance_table, summary_table
+from analysis.papers.niven2019.accuracy import (
+    accuracy_table,
+    difference_table,
+    gap_interval,
+    reliance_table,
+    share_interval,
+    summary_table,
+)
 from analysis.papers.niven2019.arguments import cue_table, follows_cue, load_arguments
-from analysis.papers.niven2019.measures import CLAIMS, gap_by_cue, measures
+from analysis.papers.niven2019.measures import CLAIMS, measures
 from analysis.papers.niven2019.negation import adversarial
 from analysis.statistics.claims import claim_table
+from analysis.statistics.intervals import crossed_interval
 
 TEST = load_arguments("bundled", "test", 40, 0, 0.75, 0.5)
 DOUBLED = adversarial(TEST)
@@ -19,22 +28,25 @@ MIRROR = np.tile(RIGHT[:40], 2)  # blind to the claim: all originals right, all 
 SHARE = (FOLLOWER == RIGHT)[:40].mean()
 
 
-def answers_of(runs: list[tuple[str, str, str, int, np.ndarray]], unfit: tuple[int, ...] = ()) -> xr.Dataset:
+def answers_of(
+    runs: list[tuple[str, str, str, int, np.ndarray]], untrained: tuple[int, ...] = ()
+) -> xr.Dataset:
     """Answers of runs: model, setup, trained_on, seed and the warrant that it takes at each point."""
     names = ("model", "setup", "trained_on", "seed")
-    fitted = np.array([place not in unfit for place in range(len(runs))])
-    of_runs = {name: ("run", [run[place] for run in runs]) for place, name in enumerate(names)}
-    points = {
-        "point": [argument.id for argument in DOUBLED],
-        "half": ("point", ["original"] * 40 + ["adversarial"] * 40),
-        "label": ("point", RIGHT),
+    trained = np.array([place not in untrained for place in range(len(runs))])
+    coordinates = {name: ("run", [run[place] for run in runs]) for place, name in enumerate(names)}
+    coordinates |= {
+        "trained": ("run", trained),
+        "half": ["original", "adversarial"],
+        "point": [argument.id for argument in TEST],
+        "label": (("half", "point"), RIGHT.reshape(2, -1)),
     }
+    logits = np.stack([np.eye(2)[choice].reshape(2, -1, 2) for *_, choice in runs])
     variables = {
-        "logits": (("run", "point", "warrant"), np.stack([np.eye(2)[choice] for *_, choice in runs])),
-        "train_accuracy": ("run", np.where(fitted, 0.95, 0.79)),
-        "fitted": ("run", fitted),
+        "logits": (("run", "half", "point", "warrant"), logits),
+        "train_accuracy": ("run", np.where(trained, 0.95, 0.52)),
     }
-    return xr.Dataset(variables, of_runs | points)
+    return xr.Dataset(variables, coordinates)
 
 
 FULL, W = ("encoder", "full", "original"), ("encoder", "W", "original")
@@ -62,9 +74,10 @@ def test_equal_logits_count_half():
     assert (accuracy_table(answers)["accuracy"] == 0.5).all()
 
 
-def test_summary_counts_runs_that_fit():
-    row = summary_table(answers_of([(*W, 0, RIGHT), (*W, 1, FOLLOWER)], unfit=(1,))).iloc[0]
-    assert row[["runs", "fitted", "fitted_mean", "degenerate", "non_degenerate"]].tolist() == [2, 1, 1, 1, 1]
+def test_summary_counts_runs_that_trained_successfully():
+    row = summary_table(answers_of([(*W, 0, RIGHT), (*W, 1, FOLLOWER)], untrained=(1,))).iloc[0]
+    counts = row[["runs", "trained", "trained_mean", "degenerate", "non_degenerate"]]
+    assert counts.tolist() == [2, 1, 1, 1, 1]
     assert row["mean"] == pytest.approx((1 + SHARE) / 2)
 
 
@@ -76,18 +89,17 @@ def test_differences_are_paired():
 
 
 def test_reliance_of_a_follower_and_of_one_who_knows():
-    table = reliance_table(ANSWERS, TEST).set_index(["model", "setup", "which"])
-    bag = table.loc[("bag of vectors", "full", "all")]
+    table = reliance_table(ANSWERS, TEST).set_index(["model", "setup"])
+    bag, full = table.loc[("bag of vectors", "full")], table.loc[("encoder", "full")]
     assert (bag["follows"], bag["right"], bag["wrong"], bag["always_right"]) == (1, 1, 0, 1)
     assert bag["absent"] == pytest.approx((RIGHT[:40][SIGNS[:40] == 0] == 0).mean())
-    full = table.loc[("encoder", "full", "all")]
     assert (full["follows"], full["right"], full["wrong"]) == pytest.approx(((0.75 + 1) / 2, 1, 0.5))
     assert (full["always_n"], full["always_right"]) == (15, 1)
 
 
 DEV = load_arguments("bundled", "dev", 60, 0, 0.9, 0.5)
 CUES = cue_table({"dev": DEV, "test": TEST}, resamples=99)
-TWICE = [
+MODELS = [
     ("encoder", "full", "original", MIRROR),
     ("encoder", "W", "original", FOLLOWER),
     ("encoder", "RW", "original", FOLLOWER),
@@ -97,14 +109,14 @@ TWICE = [
     ("bag of vectors", "full", "original", FOLLOWER),
     ("bag of vectors", "W", "original", FOLLOWER),
 ]
-RUNS = [(*names, seed, choice) for *names, choice in TWICE for seed in (0, 1)]
+RUNS = [(*names, seed, choice) for *names, choice in MODELS for seed in (0, 1, 2)]
 # A run that follows the cue takes every other warrant without the cue heads; one random set changes nothing.
 OFF = logits(np.stack([FOLLOWER[:40], 1 - FOLLOWER[:40], FOLLOWER[:40]]), ["cue heads", "random 0"], sure=1)
 OFF = OFF.assign_coords(sequence=[argument.id for argument in TEST])
 
 
-def frames(unfit: tuple[int, ...] = ()) -> dict[str, pd.DataFrame]:
-    return measures(answers_of(RUNS, unfit), TEST, CUES, {("W", seed): OFF for seed in (0, 1)})
+def frames(untrained: tuple[int, ...] = ()) -> dict[str, pd.DataFrame]:
+    return measures(answers_of(RUNS, untrained), TEST, CUES, {("W", seed): OFF for seed in (0, 1, 2)})
 
 
 def values(frame: pd.DataFrame, column: str = "value") -> dict[str, float]:
@@ -130,18 +142,44 @@ def test_claims_by_hand():
     assert table.loc[["N1", "N4", "N9"], "verdict"].tolist() == ["supported"] * 3
     assert table.loc[["N2", "N3", "N5"], "verdict"].tolist() == ["not supported", "mixed", "mixed"]
     assert table.loc["N8", "reason"] == "BiLSTM: set-up not run"
-    assert table.loc["N1", "runs"] == 2
+    assert table.loc["N1", "runs"] == 3
 
 
-def test_runs_that_do_not_fit_are_no_evidence():
-    by_claim = frames(unfit=(0, 3, 8))
-    for name in ("N1", "N2", "N3", "N7", "N9"):  # one run of full or of W is left
-        assert by_claim[name]["reason"].eq("fewer than two runs fit").all(), name
-    assert values(by_claim["N5"]) == {"CW": 0}
-    assert "encoder" not in values(by_claim["N8"])
+def test_runs_that_did_not_train_are_no_evidence():
+    by_claim = frames(untrained=(0, 3, 4, 5, 12))  # all with warrants alone
+    for name in ("N2", "N3", "N9"):
+        assert by_claim[name]["reason"].eq("no run trained successfully").all(), name
+    assert by_claim["N1"]["runs"].tolist() == [2]
+    assert by_claim["N5"]["runs"].tolist() == [2, 3]
 
 
-def test_where_the_cue_is_right_minus_where_it_is_wrong():
-    signs = np.array([1, 1, 1, -1, 0])
-    right = np.array([[1.0, 1, 0, 0, 1], [1, 0, 0, 1, 1]])
-    np.testing.assert_allclose(gap_by_cue(right, signs).mean(axis=1), [2 / 3, 1 / 3 - 1])
+def test_differences_of_set_ups_count_in_both_directions():
+    """The full input is worse than the warrants alone, which is no less of a difference."""
+    runs = [(*FULL, seed, FOLLOWER) for seed in range(3)] + [(*W, seed, RIGHT) for seed in range(3)]
+    row = measures(answers_of(runs), TEST, CUES, {})["N2"].iloc[0]
+    difference = crossed_interval(np.stack([(FOLLOWER == RIGHT)[:40] - 1.0] * 3))
+    assert row["value"] == pytest.approx(1 - SHARE)
+    assert [row["high"], row["low"]] == pytest.approx([-difference[1], -difference[2]])
+
+
+def test_the_gap_by_cue_is_a_difference_of_two_samples():
+    rng = np.random.default_rng(0)
+    right, signs = rng.random((2, 60)), np.repeat([1, -1, 0], [10, 40, 10])
+    sides = [right[:, signs == sign].mean(axis=0) for sign in (1, -1)]
+    test = stats.ttest_ind(*sides, equal_var=False)  # Welch
+    expected = sides[0].mean() - sides[1].mean(), *test.confidence_interval()
+    assert gap_interval(right, signs) == pytest.approx(expected)
+    runs = rng.normal(size=(3, 1)) * (signs == 1)  # where the cue is right, runs differ
+    assert np.ptp(gap_interval(right[[0, 0, 0]] + runs, signs)[1:]) > np.ptp(expected[1:])
+
+
+@pytest.mark.parametrize(("share", "deviation"), [(0.02, 0.0), (0.97, 0.02)])
+def test_intervals_of_shares_hold_near_0_and_1(share: float, deviation: float):
+    """Three runs on 72 points; where answers depend on the point alone, t intervals over points cover 77 %."""
+    rng, covered = np.random.default_rng(0), []
+    for _ in range(400):
+        shares = np.clip(share + deviation * rng.standard_normal((3, 1)), 0, 1)
+        right = (rng.random(72) < shares).astype(float)  # the same points are hard for all runs
+        _, low, high = share_interval(right)
+        covered.append(low <= share <= high)
+    assert np.mean(covered) > 0.93

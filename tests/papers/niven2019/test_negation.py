@@ -60,7 +60,7 @@ def test_other_claim_of_the_same_debate_comes_first():
 
 def test_corrections_replace_words(monkeypatch: pytest.MonkeyPatch):
     claim = "No, it will not do"
-    monkeypatch.setattr(negation, "corrections", lambda: {digest(claim): [["No", "Yes"], ["not ", ""]]})
+    monkeypatch.setattr(negation, "CORRECTIONS", {digest(claim): [["No", "Yes"], ["not ", ""]]})
     assert negations([argument("a", claim)]) == {"a": ("Yes, it will do", "correction")}
 
 
@@ -69,20 +69,19 @@ def test_adversarial_copies():
     assert (second.id, second.label, second.claim) == ("a-adversarial", 0, "Dogs are not loud")
     assert (second.reason, second.warrants, second.debate) == (first.reason, first.warrants, first.debate)
     unchanged = Argument("u", "Dogs", "R", ("yes", "no"), 0, negated="dogs")
-    with pytest.raises(InputError, match="^u: negation does not change the claim 'Dogs'"):
+    with pytest.raises(InputError, match="^u: the claim 'Dogs' is not negated"):
         adversarial([unchanged])
-    assert adversarial_table({"dev": [unchanged]}).set_index("source")["n"].to_dict()["unchanged"] == 1
 
 
 def test_every_claim_of_arct_is_negated(arct):
     table = adversarial_table(arct).pivot(index="split", columns="source", values="n")
     assert table.sum(axis=1).to_dict() == {"train": 1210, "dev": 316, "test": 444}
-    assert table["unchanged"].sum() == table["gold"].sum() == 0
+    assert table["gold"].sum() == 0
     assert sum(claim_sources(arct).values()) == 264
     # Niven and Kao found the negation of 46% of the rows of dev and 75% of those of test in the data.
     assert table["debate"].to_dict() == {"train": 696, "dev": 144, "test": 322}
     claims = {digest(point.claim): point.claim for points in arct.values() for point in points}
-    for key, replacements in negation.corrections().items():
+    for key, replacements in negation.CORRECTIONS.items():
         assert all(old in claims[key] for old, _ in replacements)
     for points in arct.values():
         for point, (text, _) in zip(points, negations(points).values(), strict=True):

@@ -3,7 +3,7 @@ import pytest
 
 from analysis.papers.pande2021.drawn_sieves import role_sieves
 from analysis.scores.extraction import read_sieves
-from analysis.statistics.roles import DIRECTIONS, PUBLISHED_ROLES, RELATIONS
+from analysis.statistics.roles import DIRECTIONS, RELATIONS, ROLES
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
 
@@ -16,7 +16,7 @@ def example():
 
 
 def test_defaults_are_the_registered_roles(tiny, example):
-    expected = read_sieves(tiny, example, parse([example]), PUBLISHED_ROLES)
+    expected = read_sieves(tiny, example, parse([example]), [*ROLES])
     sieves = role_sieves(tiny, example, parse([example]))
     assert [*sieves] == [*expected]
     for role, matrix in expected.items():
