@@ -19,8 +19,7 @@ from analysis.errors import InputError
 from analysis.files import expand, read_text, suffix
 from analysis.texts.bundled import bundled_paragraphs, documents_of
 from analysis.texts.examples import Example
-from analysis.texts.sentences import CONLLU, read_sentences
-from analysis.texts.treebank import paragraphs
+from analysis.texts.treebank import CONLLU, paragraphs, read_sentences
 
 if TYPE_CHECKING:  # importing it takes seconds and imports torch
     from transformers import PreTrainedTokenizerBase

@@ -14,7 +14,7 @@ from analysis.cache import digest, record_use
 from analysis.errors import InputError
 from analysis.files import expand, read_text, suffix, write_text
 from analysis.texts.examples import Example, Parse, Relation, Tag, as_sequences
-from analysis.texts.sentences import CONLLU, read_sentences
+from analysis.texts.treebank import CONLLU, read_sentences
 
 FORMAT = "arcs, tags"  # of the cache; files of another format have other names
 AUXILIARY = frozenset({"aux", "aux:pass", "auxpass", "cop"})  # relations of auxiliaries

@@ -1,41 +1,64 @@
-"""Treebanks: the words of CoNLL-U files, by document, paragraph and sentence."""
+"""CoNLL-U files: the text, the words and the tree of each sentence."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO
+from itertools import accumulate, groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-import pandas as pd
+import conllu
+import numpy as np
+from conllu.parser import DEFAULT_FIELDS, parse_token_and_metadata
+from jaxtyping import Int
 
 from analysis.errors import InputError
-from analysis.files import expand, files_of, write_text
-from analysis.texts.bundled import bundled_documents
-from analysis.texts.sentences import CONLLU, LEFT_OUT, Sentence, Word, read_sentences
+from analysis.files import read_text
+from analysis.texts.examples import Parse
+
+CONLLU = ".conllu"
+# As the conllu library divides a line: a form with two spaces would shift the rest.
+COLUMNS = re.compile(r"\t| {2,}")
+LEFT_OUT = {"-": "multiword tokens", ".": "empty nodes"}  # no words, by the mark in the number of their line
 
 
-class Treebank(NamedTuple):
-    """The words of CoNLL-U files, and how many multiword tokens and empty nodes were left out, with their entities.
+class Word(NamedTuple):
+    """A syntactic word: `head` is 0 for ROOT, else from 1; `entity` is a field of MISC, or ""."""
 
-    `words` has a row per syntactic word: document, sentence (0-based, over all files), word (0-based, in its sentence),
-    length (words of the sentence), and the fields of `Word`.
-    """
+    form: str
+    upos: str
+    xpos: str
+    relation: str
+    head: int
+    entity: str
 
-    words: pd.DataFrame
-    left_out: dict[str, int]
+
+class Sentence(NamedTuple):
+    """A sentence: its text, words, parse and comments, and a count of the lines left out."""
+
+    text: str
+    words: list[Word]
+    parse: Parse
+    comments: dict[str, str | None]
+    left_out: Counter[str]
 
 
-def read_trees(files: Iterable[str | Path]) -> Treebank:
-    """The words of CoNLL-U files."""
-    rows, number, left_out = [], 0, Counter(dict.fromkeys(LEFT_OUT.values(), 0))
-    for path in map(expand, files):
-        sentences = read_sentences(path)
-        for sentence, (document, _) in zip(sentences, paragraphs(sentences, path), strict=True):
-            length = len(sentence.words)
-            rows += [(document, number, index, length, *word) for index, word in enumerate(sentence.words)]
-            left_out.update(sentence.left_out)
-            number += 1
-    columns = ["document", "sentence", "word", "length", *Word._fields]
-    return Treebank(pd.DataFrame(rows, columns=columns), dict(left_out))
+def read_sentences(path: Path, text: str | None = None) -> list[Sentence]:
+    """The sentences of a CoNLL-U file, or of a text under this name; raises InputError, with the line, for a fault."""
+    lines = StringIO(read_text(path) if text is None else text)
+    sentences = [read_sentence(block, f"{path}, line {line}") for line, block in blocks(lines)]
+    if not any(sentence.words for sentence in sentences):
+        raise InputError(f"{path} holds no word: give a CoNLL-U file")
+    return sentences
+
+
+def blocks(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """The first line number and the lines of each sentence; empty lines divide sentences."""
+    for is_filled, block in groupby(enumerate(lines, 1), lambda numbered: bool(numbered[1].strip())):
+        if is_filled:
+            numbers, texts = zip(*block, strict=True)
+            yield numbers[0], "".join(texts)
 
 
 def paragraphs(sentences: Iterable[Sentence], path: Path) -> Iterator[tuple[str, int]]:
@@ -55,16 +78,90 @@ def paragraphs(sentences: Iterable[Sentence], path: Path) -> Iterator[tuple[str,
         yield names[-1], paragraph
 
 
-def conllu_files(names: Sequence[str], folder: Path, n: int, split: str, seed: int) -> list[Path]:
-    """The CoNLL-U files with these names or in these folders; without names, a new file of bundled documents."""
-    if not names:
-        path = folder / f"bundled-{split}{CONLLU}"
-        write_text(path, bundled_documents(n, split, seed))
-        return [path]
-    files = []
-    for path in map(expand, names):
-        members = files_of(path, {CONLLU}, "*") if path.is_dir() else [path]
-        if not members:
-            raise InputError(f"{path} holds no .conllu file: name a CoNLL-U file or a folder of them")
-        files += members
-    return files
+def read_sentence(block: str, place: str) -> Sentence:
+    """The sentence in a block of CoNLL-U; messages name its place, a file and the first line of the block."""
+    try:
+        return _sentence(block)
+    except (conllu.exceptions.ParseException, ValueError) as error:
+        raise InputError(f"{place}: {error}") from error
+
+
+def _sentence(block: str) -> Sentence:
+    """The text is the comment `# text`, or the tokens with the spaces that MISC asks for."""
+    for line in block.strip().split("\n"):
+        columns = COLUMNS.split(line.strip())
+        if len(columns) != len(DEFAULT_FIELDS) and not line.startswith("#"):
+            raise ValueError(f"{len(columns)} columns: CoNLL-U has 10, divided by one tab each, not {line!r}")
+    rows = parse_token_and_metadata(block)
+    numbered = [row for row in rows if not isinstance(row["id"], tuple)]
+    if [row["id"] for row in numbered] != [*range(1, len(numbered) + 1)]:
+        raise ValueError("the sentence has words that are not numbered 1, 2, 3 and on: renumber it")
+    words = [
+        Word(row["form"], row["upos"], row["xpos"] or "", row["deprel"], row["head"], _misc(row, "Entity"))
+        for row in numbered
+    ]
+    _check_tree(words)
+    tokens = [*_tokens(rows, words)]
+    if sum(len(members) for _, members in tokens) != len(words):
+        raise ValueError("the multiword tokens do not fit the words after them: renumber them")
+    spaced = "".join(row["form"] + " " * (_misc(row, "SpaceAfter") != "No") for row, _ in tokens)
+    text = (rows.metadata.get("text") or spaced).strip()
+    spans = [*_spans(text, tokens)]
+    located = [*zip(words, spans, strict=True)]
+    arcs = [(word.relation, *span, *spans[word.head - 1]) for word, span in located if word.head]
+    parse = Parse(arcs, [(word.upos, *span) for word, span in located])
+    left_out = Counter(LEFT_OUT[row["id"][1]] for row in rows if isinstance(row["id"], tuple))
+    return Sentence(text, words, parse, rows.metadata, left_out)
+
+
+def _misc(row: conllu.Token, name: str) -> str:
+    return (row["misc"] or {}).get(name) or ""
+
+
+def _tokens(rows: Iterable[conllu.Token], words: list[Word]) -> Iterator[tuple[conllu.Token, list[Word]]]:
+    """The rows of tokens as written, with the words in each: `don't` has two."""
+    covered = 0
+    for row in rows:
+        first, mark, last = row["id"] if isinstance(row["id"], tuple) else (row["id"], "", row["id"])
+        if mark != "." and last > covered:
+            covered = last
+            yield row, words[first - 1 : last]
+
+
+def _spans(text: str, tokens: Iterable[tuple[conllu.Token, list[Word]]]) -> Iterator[tuple[int, int]]:
+    """The character span of each word in the text of its sentence.
+
+    Each word of `don't` = do + n't has its part of the span; words spelled otherwise share the span of their token.
+    """
+    end = 0
+    for row, words in tokens:
+        token, forms = row["form"], [word.form for word in words]
+        start = text.find(token, end)
+        if start < 0:
+            raise ValueError(f"{token!r} is not in its text: correct the # text line")
+        end = start + len(token)
+        if "".join(forms) == token:
+            yield from pairwise(accumulate(map(len, forms), initial=start))
+        else:
+            yield from [(start, end)] * len(forms)
+    if end and text[end:].strip():  # a block of comments alone has no word
+        raise ValueError(f"the # text goes on after the last word with {text[end:]!r}: add the words")
+
+
+def _check_tree(words: Sequence[Word]) -> None:
+    for word in words:
+        if word.head not in range(len(words) + 1):
+            raise ValueError(
+                f"the head {word.head} is no word of the sentence, which has {len(words)}: give 0 or one of them"
+            )
+    cyclic = unrooted(np.array([word.head for word in words], dtype=int))
+    if len(cyclic):
+        raise ValueError(f"the heads from word {cyclic[0] + 1} on form a cycle: correct the tree")
+
+
+def unrooted(heads: Int[np.ndarray, " word"]) -> Int[np.ndarray, " unrooted"]:
+    """The words (0-based) whose chain of heads does not end at ROOT (0): those in and below a cycle."""
+    ancestor = np.concatenate([[0], heads])
+    for _ in range(len(ancestor).bit_length()):  # each step doubles the height climbed
+        ancestor = ancestor[ancestor]
+    return np.flatnonzero(ancestor[1:])

@@ -11,8 +11,8 @@ from analysis.scores.maps import Source, find_source, twin
 from analysis.statistics.significance import published_table
 from analysis.texts.examples import Example, sample
 from analysis.texts.glue import load_examples
-from analysis.texts.sentences import read_sentences
 from analysis.texts.syntax import parse
+from analysis.texts.treebank import read_sentences
 
 
 def maps_of(encoder: Encoder, sequences: list[Layout], source: str | Source, budget: int = 2048):

@@ -13,8 +13,8 @@ from analysis.encoders.layout import layouts, token_pairs
 from analysis.encoders.models import load_tokenizer
 from analysis.texts import syntax
 from analysis.texts.examples import Example, Parse, Relation
-from analysis.texts.sentences import read_sentences
 from analysis.texts.syntax import parse, tags
+from analysis.texts.treebank import read_sentences
 
 # A contraction, an empty node, the same word twice, and a sentence without `# text` whose blanks are in MISC.
 SENTENCES = """\
