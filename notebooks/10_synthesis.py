@@ -71,7 +71,7 @@ from analysis.texts.tasks import TASKS, positive_class
 
 style()
 results = Results(profile)
-available = {*atlas.TABLES, "pascual_survival"} & {*results.table_names()}
+available = {*atlas.TABLES, "pascual_survival", "michel_importance_agreement"} & {*results.table_names()}
 tables = {name: results.load_table(name) for name in available}
 choices = (window, relations, direction, arithmetic, weighted_block)
 weights = {task: results.weights(task, seeds[0], encoder, checkpoint) for task in model_tasks}
@@ -314,7 +314,9 @@ finding(
 # ## The claims
 
 # %%
-claims = claim_table(measures.CLAIMS, measures.frames(effects, agreements))
+claims = claim_table(
+    measures.CLAIMS, measures.frames(effects, agreements, tables.get("michel_importance_agreement"))
+)
 results.save_table(claims, "claims-synthesis")
 results.save_figure(forest_plot(claims, measures.CLAIMS), "synthesis-claims")
 
