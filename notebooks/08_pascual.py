@@ -78,8 +78,8 @@ from analysis.scores.extraction import read_attention
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.study.results import STATES, Results
+from analysis.texts.dependencies import conllu_files, read_trees
 from analysis.texts.glue import load_examples
-from analysis.texts.treebank import conllu_files, read_trees
 
 style()
 results = Results(profile)

@@ -313,13 +313,16 @@ def _remarks(
     if measured.empty:
         return []
     remarks, ends = [overruled[1]] if overruled else [], np.array([result.low, result.high])
-    if (measured["low"] == measured["high"]).all():
+    constant = measured["low"] == measured["high"]
+    if constant.all():
         return [*remarks, "no spread"]
+    if constant.any():
+        remarks.append(f"{', '.join(measured.loc[constant, 'unit'])}: no spread")
     if np.isnan(ends).any():
         return [*remarks, "no interval"]
     near = (np.abs(ends - claim.threshold) <= NEAR * abs(claim.threshold)).all()
     if near and result.verdict == INCONCLUSIVE and not overruled:
-        return [f"about {claim.threshold:g}"]
+        remarks.append(f"about {claim.threshold:g}")
     return remarks
 
 

@@ -141,6 +141,8 @@ def test_without_a_value_a_claim_is_not_applicable_and_without_spread_it_says_so
     assert claim_row(claim(), around(0.5, half=0))["verdict"] == "inconclusive"
     alone = claim_row(claim(), around(0.6, half=0))
     assert (alone["verdict"], alone["reason"], "units" in alone) == ("supported", "no spread", False)
+    partly = pd.concat([around(0.6, half=0), around(0.7).assign(unit="u1")], ignore_index=True)
+    assert claim_row(claim(), partly)["reason"] == "u0: no spread"
     missing = claim_row(claim(interval="runs"), not_applicable("set-up not run"))
     assert (missing["verdict"], missing["reason"], missing["robust"]) == (
         "not applicable",
