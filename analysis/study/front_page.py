@@ -148,7 +148,9 @@ def _twins(results: Results) -> dict[str, str]:
     texts = {}
     for name in ("heads", "twins"):
         texts[f"local_{name}"] = number_text(sums[f"local_{name}"])
-        texts[f"both_{name}_share"] = number_text(sums[f"both_{name}"] / sums[f"local_{name}"], ".0%")
+        texts[f"both_{name}_share"] = number_text(
+            sums[f"both_{name}"] / (sums[f"local_{name}"] or math.nan), ".0%"
+        )
     return texts
 
 

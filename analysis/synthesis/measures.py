@@ -57,7 +57,7 @@ def against_random(of_sets: pd.DataFrame) -> pd.DataFrame:
     rows = of_sets[of_sets["task"].isin(sets.KINDS) & (of_sets["metric"] == AUC)]
     rows = rows[(rows["label"] == "corrected") & rows["role"].isin(SET_ROLES)]
     frame = of_table(
-        rows.assign(unit=rows["role"].astype(str) + ", " + rows["task"].astype(str)), "unit", "excess"
+        rows.assign(unit=rows["role"].astype(str) + " (" + rows["task"].astype(str) + ")"), "unit", "excess"
     ).assign(runs=1)
     reasons = rows["status"] if len(rows) else "not measured"
     return frame.assign(reason=np.where(frame["value"].isna(), reasons, ""))

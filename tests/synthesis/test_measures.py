@@ -43,8 +43,8 @@ def test_every_claim_has_its_units_and_controls():
     assert table["estimate"].to_dict() == pytest.approx({"S1": 0.28 / 3, "S2": 0.7, "S3": 0.8, "S5": -0.3})
     assert table["verdict"].tolist() == ["supported", "supported", "supported", "not supported"]
     assert table["units"].dropna().to_dict() == {"S1": 3, "S3": 2}
-    assert table.loc["S1", "reason"] == "block, pairs of texts: not applicable in every task"
-    assert table.loc["S1", "smallest_unit"] == "syntactic, pairs of texts"
+    assert table.loc["S1", "reason"] == "block (pairs of texts): not applicable in every task"
+    assert table.loc["S1", "smallest_unit"] == "syntactic (pairs of texts)"
     assert table.loc[["S2", "S5"], "reference"].tolist() == pytest.approx([0.35, -0.15])
     assert table.loc["S3", "control"] == 0
     assert table.loc["S2", "runs"] == 3
