@@ -93,7 +93,7 @@ print(", ".join(f"{control}: {len(runs)} runs" for control, runs in controls.ite
 # ## The strongest sieves
 #
 # `sequences` counts the sequences in which a sieve exists, and `units` the tokens or word pairs that a score averages
-# over. The means over all heads show what this encoder's attention prefers as a whole. The table lists the twenty
+# over. The means over all heads show what this encoder's attention prefers as a whole. The table lists the twelve
 # sieves with the strongest heads, among those that exist in at least 20 sequences (first run).
 
 # %%
@@ -107,7 +107,7 @@ by_sieve = pd.DataFrame(
     index=scores.role.to_index(),
 )
 common = by_sieve[by_sieve["sequences"] >= min(20, len(examples))]
-common.sort_values("highest head", ascending=False).head(20).style.format(precision=2)
+common.sort_values("highest head", ascending=False).head(12).style.format(precision=2)
 
 # %% [markdown]
 # *What to look at.* A score of 3 is three times uniform attention. Means over few sequences vary by

@@ -19,7 +19,8 @@
 # has $A_{ij} = 1/T$ everywhere and scores 1. Layers and heads count from 0: head 2-9 is the tenth head of the third layer.
 #
 # This chapter needs no other run: without the scores of `01_extract` it scores fifty bundled pairs of sentences with the pre-trained
-# encoder, which takes some ten seconds.
+# encoder, which takes some ten seconds. (`make 02_score-toy-mrpc` makes these scores first and shows a fine-tuned encoder, as the
+# committed copy does.)
 #
 # *Source: Pande et al. 2021, attention sieves and the sieve bias score.*
 

@@ -46,7 +46,7 @@ import seaborn as sns
 from scipy import stats
 
 from analysis.figures import theme
-from analysis.figures.colours import BLUE, VERMILION, colour
+from analysis.figures.colours import BLUE, SEQUENTIAL, VERMILION, colour
 from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.statistics import roles
@@ -154,7 +154,7 @@ dots.set(
     xlim=bars.get_xlim(),
 )
 share = overlap.div(np.diag(overlap), axis=0)  # 0 / 0 where no head has the role
-scale = {"cmap": "mako_r", "vmin": 0, "vmax": 1, "cbar_kws": {"label": "share of the row's heads"}}
+scale = {"cmap": SEQUENTIAL, "vmin": 0, "vmax": 1, "cbar_kws": {"label": "share of the row's heads"}}
 sns.heatmap(share, annot=overlap, fmt="d", ax=axes["share"], **scale)
 axes["share"].set(xlabel="have this role too", ylabel="heads with this role")
 results.save_figure(figure, f"F5-sets-{task}")

@@ -118,7 +118,7 @@ finding(
 # ## Which heads have which roles, over tasks? (F6)
 #
 # One map per role: the darker a head, the more of the fine-tuned encoders give it the role. Layer 0, next to the word
-# embeddings, is at the bottom. Grey: the role is not applicable in every task.
+# embeddings, is at the bottom. Hatched: the role is not applicable in every task.
 
 
 # %%

@@ -116,7 +116,9 @@ for role in [role for role in PUBLISHED_ROLES if role not in families()["delimit
             grids[f"{role}, {task}"] = standardised[role, task]
             certain[f"{role}, {task}"] = theme.layer_head(rows, role, "p_by") < alpha
 most = np.ceil(10 * max((np.nanmax(np.abs(grid), initial=0.1) for grid in grids.values()), default=0.1)) / 10
-label = "standardised change of the mean score, in sd (blue: lower after fine-tuning;\nred: higher; hatched: not applicable; dot: p < α)"
+label = (
+    "standardised change of the mean score, in sd\n(blue: lower after fine-tuning; red: higher; dot: p < α)"
+)
 scale = {"cmap": "vlag", "norm": AsinhNorm(0.5, -most, most), "ticks": [-most, -1, 0, 1, most]}
 results.save_figure(head_grids(grids, label, certain, columns=len(tasks), **scale), "F8-change")
 

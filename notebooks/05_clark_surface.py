@@ -39,7 +39,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis.encoders.models import load_encoder, load_language_model, random_encoder
-from analysis.figures import diagrams, theme
+from analysis.figures import theme
+from analysis.figures.attention import attention_lines
 from analysis.figures.colours import BLUE, GREEN, ORANGE, SKY, VERMILION, WINE
 from analysis.figures.theme import style
 from analysis.figures.words import finding
@@ -107,7 +108,7 @@ tokens, weights = surface.clearest_excerpt(maps, head=tuple(patterns[["layer", "
 tokens[0] += " …"
 figure, grid = theme.rows_of_axes(len(patterns), 3, 0.135 * len(tokens) + 0.45, 0.3)
 for axes, row in zip(grid, patterns.itertuples(), strict=True):
-    diagrams.attention_lines(axes, weights[row.layer, row.head], tokens)
+    attention_lines(axes, weights[row.layer, row.head], tokens)
     axes.set_title(f"{row.pattern}: head {row.layer}-{row.head}")
 figure.supxlabel("attending token (left), attended token (right)")
 figure.supylabel("tokens of the sequence, in order")

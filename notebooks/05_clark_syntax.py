@@ -49,7 +49,8 @@ import seaborn as sns
 from IPython.display import Markdown
 
 from analysis.encoders.models import load_encoder, load_language_model, random_encoder
-from analysis.figures import diagrams, theme
+from analysis.figures import theme
+from analysis.figures.attention import attention_lines
 from analysis.figures.claims import forest_plot
 from analysis.figures.colours import BLUE, VERMILION
 from analysis.figures.theme import style
@@ -62,7 +63,7 @@ from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.study.results import Results
 from analysis.texts import chains, dependencies
-from analysis.texts.treebank import conllu_files, read_trees
+from analysis.texts.dependencies import conllu_files, read_trees
 
 style()
 results = Results(profile)
@@ -156,7 +157,7 @@ finding(
 # <details><summary>What happens</summary>
 #
 # `rows`: accuracies hardly change, since only words of several pieces are read in another way. `arcs_minimum`: the new relations have
-# wide intervals, and few of their heads differ from the offset.
+# wide intervals.
 # </details>
 
 # %% [markdown]
@@ -256,8 +257,8 @@ finding(
 
 # %% [markdown]
 # In the committed run of glue-minilm, this head is 2-9, one of the two heads that look for the same word in the other text
-# ([02_score](02_score.ipynb), [11_matching](11_matching.ipynb)): it resolves names that are repeated, and not pronouns. It finds 45 % of the
-# antecedents, fewer than head match (52 %). Only with the mentions given does a head (2-4) equal the rule-based system (77 %). So
+# ([02_score](02_score.ipynb), [11_matching](11_matching.ipynb)): it finds the same word again, be it a name or a pronoun. It finds 45 % of
+# the antecedents, fewer than head match (52 %). Only with the mentions given does a head (2-4) equal the rule-based system (77 %). So
 # claims CL9 and CL10 hold in one reading and fail in the other.
 #
 # ## What do these heads look like? (Figure 5)
@@ -282,7 +283,7 @@ figure, grid = theme.rows_of_axes(len(sketches), 3, 0.155 * longest + 0.6, 0.3)
 for axes, sketch in zip(grid, sketches, strict=True):
     start, end = sketch.arc
     marked = {"highlighted": {start}} if sketch.compared == "attended" else {"attended": {end}}
-    diagrams.attention_lines(axes, sketch.attention, sketch.forms, **marked, room=longest)
+    attention_lines(axes, sketch.attention, sketch.forms, **marked, room=longest)
     axes.plot([0, 1], [start, end], ":", color="black", linewidth=0.8, zorder=3)
     axes.set_title(sketch.title)
 figure.supxlabel("left: attending word; right: attended word; dotted: gold arc; [CLS] and [SEP] masked")
@@ -389,7 +390,8 @@ finding(
 # *Try it.* Set `probe_step = 16`, so that the probes take one step for 16 sentences. Which rows move?
 # <details><summary>What happens</summary>
 #
-# STEP
+# All probes that learn something lose accuracy, since they take a sixteenth of the steps, and the seeds of the attention probe differ
+# more. On random layers nothing changes: there is little to learn, however long the probe learns.
 # </details>
 #
 # **How far to trust it.** Each head is scored on documents that did not choose it. Sentences of the bundled documents come from one grammar,

@@ -356,6 +356,8 @@ finding(
     f"{by_unit.loc['head', 'value']:.0%} of the heads are estimated to be harmless and {by_unit.loc['head', 'shown']:.0%} are shown "
     f"to be; of the layers with one head it is {by_unit.loc['layer', 'value']:.0%} and {by_unit.loc['layer', 'shown']:.0%} (means "
     "over tasks)."
+    if by_unit.notna().all(axis=None)
+    else "No run trained successfully, so there is no lead that an ablation could take."
 )
 
 # %% [markdown]

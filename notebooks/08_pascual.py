@@ -78,8 +78,8 @@ from analysis.scores.extraction import read_attention
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.study.results import STATES, Results
+from analysis.texts.dependencies import conllu_files, read_trees
 from analysis.texts.glue import load_examples
-from analysis.texts.treebank import conllu_files, read_trees
 
 style()
 results = Results(profile)
@@ -201,7 +201,7 @@ finding(
 # %%
 by_head = divergences.dropna(subset="head").groupby(["measure", "tokens", "layer", "head"])["value"].mean()
 scales = {
-    "pearson": {"cmap": "mako_r", "vmin": min(0, by_head["pearson"].min()), "vmax": 1},
+    "pearson": {"cmap": colours.SEQUENTIAL, "vmin": min(0, by_head["pearson"].min()), "vmax": 1},
     measures.JSD: {"cmap": "mako", "vmin": 0, "vmax": by_head[measures.JSD].max()},
 }
 figure, grid = plt.subplots(2, 2, figsize=(theme.DOUBLE, 3.4), sharex=True, sharey=True, layout="constrained")
@@ -263,7 +263,7 @@ figure, grid = theme.panels(5, 5, 1.9, "score on attention", "mean score on attr
 for axes, (pattern, title) in zip(grid, titles.items(), strict=True):
     rows = patterns[patterns["pattern"] == pattern]
     across, upwards = (rows[name].clip(lower=0.02) for name in (ATTENTION, GLOBAL))
-    marks = axes.scatter(across, upwards, c=rows["layer"], cmap="mako_r", s=5, linewidth=0, vmin=-1)
+    marks = axes.scatter(across, upwards, c=rows["layer"], cmap=colours.SEQUENTIAL, s=5, linewidth=0, vmin=-1)
     axes.axline((1, 1), (10, 10), color=colours.GREY, linewidth=0.7)
     axes.axvline(tau, color="black", linestyle=":", linewidth=0.8)
     axes.axhline(tau, color="black", linestyle=":", linewidth=0.8)
@@ -291,7 +291,9 @@ figure, grid = plt.subplots(1, 3, figsize=(theme.DOUBLE, 1.9), sharey=True, layo
 for axes, name in zip(grid, (ATTENTION, LOCAL, GLOBAL), strict=True):
     wide = mass[name].unstack("offset")
     scale = PowerNorm(0.5, 0, mass.max())
-    mesh = axes.pcolormesh(wide.columns, wide.index, wide, cmap="mako_r", norm=scale, shading="nearest")
+    mesh = axes.pcolormesh(
+        wide.columns, wide.index, wide, cmap=colours.SEQUENTIAL, norm=scale, shading="nearest"
+    )
     axes.set(title=drawing.MAPS[name][2], xlabel="offset (tokens)")
 grid[0].set_ylabel(theme.LAYER)
 figure.colorbar(mesh, ax=grid, label="mean mass\n(square-root scale)", pad=0.02)

@@ -71,7 +71,7 @@ from analysis.texts.tasks import TASKS, positive_class
 
 style()
 results = Results(profile)
-available = {*atlas.TABLES, "pascual_survival"} & {*results.table_names()}
+available = {*atlas.TABLES, "pascual_survival", "michel_importance_agreement"} & {*results.table_names()}
 tables = {name: results.load_table(name) for name in available}
 choices = (window, relations, direction, arithmetic, weighted_block)
 weights = {task: results.weights(task, seeds[0], encoder, checkpoint) for task in model_tasks}
@@ -139,9 +139,10 @@ more = tested[(tested["p_holm"] < 0.05) & (tested["excess"] > 0)]
 finding(
     " ".join(
         f"In tasks with {kind}, ablating all heads of a role lowers the AUC more than random heads of the same layers do for "
-        f"{(more['task'] == kind).sum()} of {(tested['task'] == kind).sum()} roles."
-        for kind in sets.KINDS
+        f"{(more['task'] == kind).sum()} of {count} roles."
+        for kind, count in tested["task"].value_counts(sort=False).items()
     )
+    or "No run trained successfully, so that there is nothing to test."
 )
 
 # %%
@@ -282,8 +283,12 @@ rows.pivot(index="role", columns="second", values="value").style.format(precisio
 # %%
 kappas = rows.groupby("second")["value"].median()
 finding(
-    f"The median kappa over roles is {kappas.get('effective', np.nan):.2f} for effective attention and "
-    f"{kappas.get('attribution', np.nan):.2f} for attribution."
+    "The median kappa over roles: "
+    + (
+        "; ".join(f"{source} {kappa:.2f}" for source, kappa in kappas.items())
+        or "not measured in this profile"
+    )
+    + "."
 )
 
 # %% [markdown]
@@ -314,7 +319,9 @@ finding(
 # ## The claims
 
 # %%
-claims = claim_table(measures.CLAIMS, measures.frames(effects, agreements))
+claims = claim_table(
+    measures.CLAIMS, measures.frames(effects, agreements, tables.get("michel_importance_agreement"))
+)
 results.save_table(claims, "claims-synthesis")
 results.save_figure(forest_plot(claims, measures.CLAIMS), "synthesis-claims")
 

@@ -29,12 +29,12 @@ from analysis.study.front_page import filled
 from analysis.study.profiles import load_profile, parameters
 from analysis.study.results import Results, seeds_of
 from analysis.study.verification import verify
+from analysis.texts.dependencies import conllu_files, read_trees
 from analysis.texts.examples import Example
 from analysis.texts.glue import load_examples
 from analysis.texts.passages import load_passages
 from analysis.texts.syntax import parse
 from analysis.texts.tasks import match_class
-from analysis.texts.treebank import conllu_files, read_trees
 
 MRPC = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t1\t2\tHe ran.\tShe ran.\n"
 ONE = [Example("a", "He ran.")]

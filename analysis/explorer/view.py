@@ -137,7 +137,7 @@ def about(role: str) -> str:
     if sieve in SIEVES:
         documented = SIEVES[sieve].function.__doc__ or "A registered sieve without a docstring."
         return documented.strip().split("\n")[0]
-    return f"The syntactic head of each dependent in the relation {role}."
+    return f"The governor of each dependent in the relation {role}."
 
 
 def _shape(table: pd.DataFrame | None, sentences: Sequence[Sentence]) -> Shape:

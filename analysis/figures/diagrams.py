@@ -1,28 +1,23 @@
-"""Figures of one sequence: sieves as boxes and arrows (F1), attention as maps (F2) and as lines (clark-F1, F5)."""
+"""Figures of one sequence: sieves as boxes and arrows (F1), and attention as maps (F2)."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path
 from matplotlib.textpath import text_to_path
 
-from analysis.figures.colours import BLACK, BLUE, SEQUENTIAL, VERMILION, ink
+from analysis.figures.colours import SEQUENTIAL, ink
 from analysis.figures.theme import as_written, in_order, rows_of_axes
 
 FONT_SIZE = 8.0  # points
 PADDING, GAP = 3.0, 4.0  # points: inside a box, between boxes
 BOX, OUTLINE = "round,pad=0,rounding_size=0.1", {"edgecolor": "0.6", "linewidth": 0.6}
-NAME_SIZE = 7.0  # points: of the names that lines of attention join, where they fit
-LEAST_SIZE = 6.0  # points: of names that do not fit, which may then leave their axes
-FAINT = 0.45  # the opacity of lines beside highlighted ones, as a share of their own
 
 
 @as_written
@@ -34,10 +29,10 @@ def sieve_diagram(
     The tint of a box and the opacity of an arrow are weights relative to the largest of the row; the box of token
     `query` has a thick outline. Source: Pande 2021, sieves.
     """
-    widths = np.maximum(_text_widths(tokens, FONT_SIZE), FONT_SIZE / 2) + 2 * PADDING
+    widths = np.maximum(text_widths(tokens, FONT_SIZE), FONT_SIZE / 2) + 2 * PADDING
     right = np.cumsum(widths + GAP) - GAP
     left = right - widths
-    room = 0.9 * _axes_width(axes)  # the role's name takes the rest
+    room = 0.9 * axes_width(axes)  # the role's name takes the rest
     size, shade = min(1.0, room / right[-1]) * FONT_SIZE, ink(role)
     weights = sieve[query] / (sieve[query].max() or 1.0)
     for position, (token, weight) in enumerate(zip(tokens, weights, strict=True)):
@@ -90,58 +85,12 @@ def attention_maps(maps: dict[str, tuple[Float[np.ndarray, "token token"], list[
     return figure
 
 
-@as_written
-def attention_lines(
-    axes: Axes,
-    weights: Float[np.ndarray, "token token"],
-    tokens: Sequence[str],
-    highlighted: Collection[int] = (),
-    attended: Collection[int] = (),
-    room: int = 0,
-) -> None:
-    """One sequence twice, side by side, with a line from each token (left) to each that it attends to (right).
-
-    A line is as opaque as its weight (0 to 1). Names and lines of the tokens at `highlighted` positions on the left,
-    and at `attended` positions on the right, are vermilion; other lines are then FAINT. The axes are as high as `room`
-    names, or as all tokens, so that panels of different sequences have one scale. Names take the width that they need,
-    and shrink to LEAST_SIZE to take a third at most. Source: Clark 2019, figures 1 and 5.
-    """
-    query, key = np.divmod(np.arange(weights.size), len(tokens))
-    strong = np.isin(query, list(highlighted)) | np.isin(key, list(attended))
-    colours = np.where(strong[:, None], to_rgb(VERMILION), to_rgb(BLUE))
-    opacity = np.clip(weights.reshape(-1, 1), 0, 1)
-    if strong.any():
-        opacity = np.where(strong[:, None], opacity, opacity * FAINT)
-    ends = np.stack([np.zeros(weights.size), query, np.ones(weights.size), key], 1).reshape(-1, 2, 2)
-    order = np.argsort(strong, kind="stable")  # the lines that matter are drawn last
-    lines = {"colors": np.hstack([colours, opacity])[order], "linewidths": np.where(strong, 1.8, 1.2)[order]}
-    axes.add_collection(LineCollection(ends[order], **lines))
-    size, gap, beyond = _name_room(axes, tokens)
-    look = {"va": "center", "fontsize": size}
-    for position, token in enumerate(tokens):
-        left, right = (VERMILION if position in marked else BLACK for marked in (highlighted, attended))
-        axes.text(-gap, position, token, ha="right", color=left, **look)
-        axes.text(1 + gap, position, token, ha="left", color=right, **look)
-    axes.set(xlim=(-beyond, 1 + beyond), ylim=(max(room, len(tokens)) - 0.4, -0.6))
-    axes.axis("off")
-
-
-def _name_room(axes: Axes, tokens: Sequence[str]) -> tuple[float, float, float]:
-    """The font size of names (points), and in lengths of a line: the gap to it, the room of the longest name."""
-    longest = max(*_text_widths(tokens, NAME_SIZE), 1.0)
-    points = _axes_width(axes)
-    shrunk = max(LEAST_SIZE / NAME_SIZE, min(1.0, points / 3 / longest))
-    beside = shrunk * longest + PADDING
-    length = max(points - 2 * beside, points / 5)
-    return shrunk * NAME_SIZE, PADDING / length, beside / length
-
-
-def _axes_width(axes: Axes) -> float:
+def axes_width(axes: Axes) -> float:
     """The width of axes (points)."""
     return 72 * axes.get_window_extent().width / axes.figure.dpi
 
 
-def _text_widths(texts: Sequence[str], size: float) -> list[float]:
+def text_widths(texts: Sequence[str], size: float) -> list[float]:
     """The width of each text at a font size (points)."""
     font = FontProperties(size=size)
     return [text_to_path.get_text_width_height_descent(text, font, ismath=False)[0] for text in texts]

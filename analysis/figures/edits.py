@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from analysis.figures import theme
+from analysis.figures.attention import attention_lines
 from analysis.figures.colours import BLUE, MATCHING_HEADS
-from analysis.figures.diagrams import attention_lines
 from analysis.figures.theme import DOUBLE, HEAD, LAYER
 
 MATCHING, TO_OWN, OTHERS = (

@@ -43,7 +43,7 @@ def attach(
 ) -> Attachment:
     """The head of every word by every layer, attention head and direction (see DIRECTIONS).
 
-    `words` is that of `treebank.read_trees`. The diagonal is set to zero, [CLS] and [SEP] are dropped, and the
+    `words` is that of `dependencies.read_trees`. The diagonal is set to zero, [CLS] and [SEP] are dropped, and the
     largest entry is taken, the first if several are equal; so ROOT is never predicted. Sentences that the encoder
     cannot read are left out whole and counted. The maps of a batch are reduced on the device, layer by layer. Source:
     Clark 2019, 4.2; `rows` as in `words.word_merge`, `maps` as in `words.read_batch`.

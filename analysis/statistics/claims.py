@@ -6,7 +6,7 @@ or a number for comparison only (a reference), control, control_low and control_
 (why a unit has no value, or what qualifies it). `frame`, `of_table` and `not_applicable` make it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -18,7 +18,7 @@ from scipy.stats import norm
 
 from analysis.errors import InputError
 from analysis.files import parse_yaml
-from analysis.statistics.intervals import MINIMUM_RUNS, crossed_interval, mean_interval
+from analysis.statistics.intervals import MINIMUM_RUNS, mean_interval
 
 SUPPORTED, MIXED, NOT_SUPPORTED = "supported", "mixed", "not supported"
 INCONCLUSIVE, NOT_APPLICABLE = "inconclusive", "not applicable"
@@ -158,26 +158,7 @@ def with_control(rows: pd.DataFrame, control: Mapping[str, tuple[float, float, f
     return rows.join(pd.DataFrame.from_dict(control, orient="index", columns=CONTROL), on="unit")
 
 
-def unit(
-    name: str,
-    sides: Sequence[Float[np.ndarray, "_ item"]],
-    control: Sequence[Float[np.ndarray, "_ item"]] = (),
-    reason: str = "not measured",
-) -> pd.DataFrame:
-    """The frame of one unit: the mean of runs on the same items, or its difference from that of other runs.
-
-    `sides` are the runs, and the other runs if there are any; `control` likewise. The unit is not applicable for
-    `reason` where a side has no run, and has no control where a side of the control has none.
-    """
-    if not all(map(len, sides)):
-        return not_applicable(reason, name)
-    rows = frame({name: crossed_interval(*sides)}, runs=min(map(len, sides)))
-    return with_control(
-        rows, {name: crossed_interval(*control)} if control and all(map(len, control)) else {}
-    )
-
-
-def together(units: Sequence[pd.DataFrame], reason: str = "not measured") -> pd.DataFrame:
+def together(units: list[pd.DataFrame], reason: str = "not measured") -> pd.DataFrame:
     """One frame of several units; without any, not applicable for this reason."""
     return pd.concat(units, ignore_index=True) if units else not_applicable(reason)
 
@@ -313,13 +294,16 @@ def _remarks(
     if measured.empty:
         return []
     remarks, ends = [overruled[1]] if overruled else [], np.array([result.low, result.high])
-    if (measured["low"] == measured["high"]).all():
+    constant = measured["low"] == measured["high"]
+    if constant.all():
         return [*remarks, "no spread"]
+    if constant.any():
+        remarks.append(f"{', '.join(measured.loc[constant, 'unit'])}: no spread")
     if np.isnan(ends).any():
         return [*remarks, "no interval"]
     near = (np.abs(ends - claim.threshold) <= NEAR * abs(claim.threshold)).all()
     if near and result.verdict == INCONCLUSIVE and not overruled:
-        return [f"about {claim.threshold:g}"]
+        remarks.append(f"about {claim.threshold:g}")
     return remarks
 
 

@@ -1,4 +1,4 @@
-"""The pages made of results: README, docs/claims.md, and the index of a profile's notebooks and figures.
+"""The pages made of results: README, claims.md and figures.md in docs/, and the index of a profile's notebooks.
 
 `python -m analysis.study.front_page RUN ...` writes the index, results/<profile>/README.md.
 """
@@ -15,11 +15,11 @@ from types import ModuleType
 import pandas as pd
 
 from analysis.errors import InputError, exit_status
-from analysis.files import ROOT, write_text
+from analysis.files import ROOT, parse_yaml, write_text
 from analysis.statistics.claim_pages import claims_page, current, paper_rows
 from analysis.statistics.claims import VERDICTS, Claim, read_claims
 from analysis.statistics.roles import COUNTS, ROLES, role_counts
-from analysis.study.profiles import command_line, parameters, source
+from analysis.study.profiles import command_line, notebook_names, parameters, source
 from analysis.study.provenance import records_in, whole_cost
 from analysis.study.results import Results
 from analysis.study.runs import MACHINE_ROOM, Folders
@@ -36,7 +36,7 @@ ENCODERS = {
 TEMPLATE = "docs/front-page.md"
 # A place of the template for a number of a table: {table.column[row=value; row=value]:format}
 TABLE_PLACE = re.compile(r"\{(\w+)\.(\w+)\[([^\]]*)\](?::([^}]*))?\}")
-FIRST = ("99_summary", "03_test", "04_compare", "11_matching", "10_synthesis")  # what a newcomer reads first
+FIRST = ("02_score", "03_test", "11_matching", "99_summary")  # what a newcomer reads first
 TWIN_COLUMNS = ["local_heads", "both_heads", "local_twins", "both_twins"]  # of the table twins
 WHOLE = "STUDY_WHOLE"  # the environment variable that Make sets if all papers run
 
@@ -88,6 +88,31 @@ def claims_document(tables: Mapping[str, pd.DataFrame], profile: str, figures: s
     return claims_page(tables, paper_titles(), known_claims(), encoder_of(profile), figures, task)
 
 
+def figures_document(profile: str) -> str:
+    """Where every figure and table of the papers stands, from the list `published` of docs/tables.yaml, as Markdown."""
+    path = ROOT / "docs" / "tables.yaml"
+    rows = pd.DataFrame(parse_yaml(path.read_bytes(), path)["published"])
+    scripts = {name: source(name).read_text(encoding="utf-8") for name in notebook_names()}
+    lines = [
+        "# Figures and tables of the papers",
+        "",
+        "Where each stands in this study, and whether the two can be compared.",
+    ]
+    for paper, title in paper_titles().items():
+        if (of_paper := rows[rows["paper"] == paper]).empty:
+            continue
+        lines += ["", f"## {title}", "", "| in the paper | here | comparable | why |", "|---|---|---|---|"]
+        for row in of_paper.to_dict("records"):
+            name, place = row["figure"], "–"
+            if isinstance(name, str):
+                saved = f'"{name}"' if "*" not in name else f'"{name.removesuffix("*")}{{'
+                notebook = next(notebook for notebook, script in scripts.items() if saved in script)
+                figure = name.replace("*", parameters(notebook, profile).get("task", ""))
+                place = f"[{figure}](../results/{profile}/figures/{figure}.png), {notebook}"
+            lines.append(f"| {row['item']} | {place} | {row['comparable']} | {row['why']} |")
+    return "\n".join(lines) + "\n"
+
+
 def encoder_of(profile: str) -> str:
     """The encoder of a profile, and how it was trained before the study."""
     name = parameters("01_extract", profile)["encoder"]
@@ -123,7 +148,9 @@ def _twins(results: Results) -> dict[str, str]:
     texts = {}
     for name in ("heads", "twins"):
         texts[f"local_{name}"] = number_text(sums[f"local_{name}"])
-        texts[f"both_{name}_share"] = number_text(sums[f"both_{name}"] / sums[f"local_{name}"], ".0%")
+        texts[f"both_{name}_share"] = number_text(
+            sums[f"both_{name}"] / (sums[f"local_{name}"] or math.nan), ".0%"
+        )
     return texts
 
 
@@ -181,7 +208,7 @@ def front_page(results: Results, numbers: Mapping[str, str], tables: Mapping[str
 
 
 def save_front_page(results: Results, tables: Mapping[str, pd.DataFrame], numbers: Mapping[str, str]) -> None:
-    """Writes README.md and docs/claims.md of the checkout.
+    """Writes README.md, docs/claims.md and docs/figures.md of the checkout.
 
     Only the run of Make with all papers writes them: another one has not all tables, and prints that they stay.
     """
@@ -192,6 +219,7 @@ def save_front_page(results: Results, tables: Mapping[str, pd.DataFrame], number
     page = claims_document(tables, profile, f"../results/{profile}/figures")
     write_text(ROOT / "README.md", front_page(results, numbers, tables))
     write_text(ROOT / "docs" / "claims.md", page)
+    write_text(ROOT / "docs" / "figures.md", figures_document(profile))
 
 
 def verdicts(profile: str) -> Iterator[str]:

@@ -23,6 +23,15 @@ PROFILES = ROOT / "profiles"
 TEXTS = (
     "parser passage_source conllu conllu_train conllu_documents frames dependency_files argument_source"
 ).split()
+CONDITIONS = {  # of ranges.yaml: whether a value meets one, and what a message says
+    "least": (lambda value, limit: value >= limit, "give at least {}"),
+    "above": (lambda value, limit: value > limit, "give more than {}"),
+    "most": (lambda value, limit: value <= limit, "give at most {}"),
+    "below": (lambda value, limit: value < limit, "give less than {}"),
+    "choices": (lambda value, limit: value in limit, "choose from {}"),
+    "entries": (lambda values, limit: len(values) >= limit, "name at least {}"),
+    "distinct": (lambda values, _: all(values.count(value) == 1 for value in values), "name nothing twice"),
+}
 NOT_RUN = "not_run"  # a key beside the sections: a list of notebooks that the profile does not run
 ANNOTATIONS = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "__builtins__": {}}
 
@@ -115,7 +124,7 @@ def not_run(profile: str) -> list[str]:
 def parameters(notebook: str, profile: str, settings: Mapping[str, Any] = {}) -> dict[str, Any]:
     """Every parameter of a notebook: its default, or the profile's value, or the value in `settings`.
 
-    Raises InputError for an unknown parameter and a value of another kind than its annotation.
+    Raises InputError for an unknown parameter, and for a value of another kind than its annotation or out of range.
     """
     kinds, values, sections = _annotated(notebook), declared(notebook), load_profile(profile)
     choices = [name for name in values if name != "profile"]
@@ -128,7 +137,26 @@ def parameters(notebook: str, profile: str, settings: Mapping[str, Any] = {}) ->
         if not fits(values[name], eval(kind, ANNOTATIONS)):  # noqa: S307 (of these names alone)
             hint = " (YAML reads 1e-4 as text: write 1.0e-4)" if "float" in kind else ""
             raise InputError(f"{notebook}: parameter {name} is {values[name]!r}: give {kind}{hint}")
+    check_ranges(notebook, values)
     return values
+
+
+def declared_ranges() -> dict[str, dict[str, Any]]:
+    """The conditions on the parameters of all notebooks by name, from the file beside them."""
+    path = NOTEBOOKS / "ranges.yaml"
+    return _read(path.read_bytes(), path) if path.exists() else {}
+
+
+def check_ranges(notebook: str, values: Mapping[str, Any]) -> None:
+    """Raises InputError for a parameter that does not meet the conditions of notebooks/ranges.yaml."""
+    ranges = declared_ranges()
+    for name, value in values.items():
+        for condition, limit in ranges.get(name, {}).items():
+            meets, remedy = CONDITIONS[condition]
+            of_list = condition in ("entries", "distinct") or not isinstance(value, list)
+            if value is not None and not all(meets(item, limit) for item in ([value] if of_list else value)):
+                remedy = remedy.format(", ".join(limit) if isinstance(limit, list) else limit)
+                raise InputError(f"{notebook}: parameter {name} is {value!r}: {remedy}")
 
 
 def parse_name(name: str) -> tuple[str, dict[str, str]]:

@@ -34,11 +34,19 @@ def measured(table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([table[["task", "seed", "layer", "head"]], columns], axis=1)
 
 
-def frames(of_sets: pd.DataFrame, agreements: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The frame of every claim, by its id, from the tables `synthesis_sets` and `synthesis_agreement`."""
+def frames(
+    of_sets: pd.DataFrame, agreements: pd.DataFrame, importance: pd.DataFrame | None = None
+) -> dict[str, pd.DataFrame]:
+    """The frame of every claim, by its id, from the tables `synthesis_sets` and `synthesis_agreement`.
+
+    `importance` is the table `michel_importance_agreement`, in which chapter 6 reports the number of S2.
+    """
+    order = order_alike(agreements, ABLATION, IMPORTANCE)
+    if importance is not None and order["value"].notna().all():
+        order = order.assign(**importance.set_index("task").loc[POOLED, ENDS])
     return {
         "S1": against_random(of_sets),
-        "S2": order_alike(agreements, ABLATION, IMPORTANCE),
+        "S2": order,
         "S3": survive_on_attribution(agreements),
         "S5": order_alike(agreements, ABLATION, TUNING),
     }
@@ -49,7 +57,7 @@ def against_random(of_sets: pd.DataFrame) -> pd.DataFrame:
     rows = of_sets[of_sets["task"].isin(sets.KINDS) & (of_sets["metric"] == AUC)]
     rows = rows[(rows["label"] == "corrected") & rows["role"].isin(SET_ROLES)]
     frame = of_table(
-        rows.assign(unit=rows["role"].astype(str) + ", " + rows["task"].astype(str)), "unit", "excess"
+        rows.assign(unit=rows["role"].astype(str) + " (" + rows["task"].astype(str) + ")"), "unit", "excess"
     ).assign(runs=1)
     reasons = rows["status"] if len(rows) else "not measured"
     return frame.assign(reason=np.where(frame["value"].isna(), reasons, ""))

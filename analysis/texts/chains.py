@@ -13,7 +13,7 @@ from jaxtyping import Int
 
 from analysis.errors import InputError
 from analysis.files import expand
-from analysis.texts.treebank import read_trees
+from analysis.texts.dependencies import read_trees
 
 Span = tuple[int, int, str]  # the first and last word of a mention (from 0) and its chain
 KINDS = ("pronoun", "proper", "nominal")
@@ -41,7 +41,7 @@ BRACKET = re.compile(
 
 @dataclass(frozen=True)
 class Document:
-    """The words of a document, as in `treebank.Treebank`, and its mentions, sorted by start and end.
+    """The words of a document, as in `dependencies.Treebank`, and its mentions, sorted by start and end.
 
     `mentions` has start, end (its last word), chain, head (the head word), kind (one of KINDS), string and form (of the
     mention and its head word, in lower case), number, gender and person. Positions are words of the document, from 0.

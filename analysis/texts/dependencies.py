@@ -1,15 +1,64 @@
-"""Dependencies for scoring the argmax of a head: Stanford-like relations and fixed-offset baselines."""
+"""Treebanks as tables of words, with Stanford-like relations and fixed-offset baselines for scoring a head."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Int
 
+from analysis.errors import InputError
+from analysis.files import expand, files_of, write_text
+from analysis.texts.bundled import bundled_documents
+from analysis.texts.treebank import CONLLU, LEFT_OUT, Word, paragraphs, read_sentences
+
 # Clark 2019 does not try +3; SYMMETRIC does. An offset of 0 gives the word itself.
 OFFSETS = (-3, -2, -1, 0, 1, 2)
 SYMMETRIC = (-3, -2, -1, 0, 1, 2, 3)
 POSSESSIVE_MARKS = frozenset({"'s", "’s", "'", "’", "s'", "s’"})
+
+
+class Treebank(NamedTuple):
+    """The words of CoNLL-U files, and how many multiword tokens and empty nodes were left out, with their entities.
+
+    `words` has a row per syntactic word: document, sentence (0-based, over all files), word (0-based, in its sentence),
+    length (words of the sentence), and the fields of `Word`.
+    """
+
+    words: pd.DataFrame
+    left_out: dict[str, int]
+
+
+def read_trees(files: Iterable[str | Path]) -> Treebank:
+    """The words of CoNLL-U files."""
+    rows, number, left_out = [], 0, Counter(dict.fromkeys(LEFT_OUT.values(), 0))
+    for path in map(expand, files):
+        sentences = read_sentences(path)
+        for sentence, (document, _) in zip(sentences, paragraphs(sentences, path), strict=True):
+            length = len(sentence.words)
+            rows += [(document, number, index, length, *word) for index, word in enumerate(sentence.words)]
+            left_out.update(sentence.left_out)
+            number += 1
+    columns = ["document", "sentence", "word", "length", *Word._fields]
+    return Treebank(pd.DataFrame(rows, columns=columns), dict(left_out))
+
+
+def conllu_files(names: Sequence[str], folder: Path, n: int, split: str, seed: int) -> list[Path]:
+    """The CoNLL-U files with these names or in these folders; without names, a new file of bundled documents."""
+    if not names:
+        path = folder / f"bundled-{split}{CONLLU}"
+        write_text(path, bundled_documents(n, split, seed))
+        return [path]
+    files = []
+    for path in map(expand, names):
+        members = files_of(path, {CONLLU}, "*") if path.is_dir() else [path]
+        if not members:
+            raise InputError(f"{path} holds no .conllu file: name a CoNLL-U file or a folder of them")
+        files += members
+    return files
+
 
 Condition = Callable[[pd.DataFrame], pd.Series]
 

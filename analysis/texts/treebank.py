@@ -10,13 +10,11 @@ from typing import NamedTuple
 
 import conllu
 import numpy as np
-import pandas as pd
 from conllu.parser import DEFAULT_FIELDS, parse_token_and_metadata
 from jaxtyping import Int
 
 from analysis.errors import InputError
-from analysis.files import expand, files_of, read_text, write_text
-from analysis.texts.bundled import bundled_documents
+from analysis.files import read_text
 from analysis.texts.examples import Parse
 
 CONLLU = ".conllu"
@@ -44,31 +42,6 @@ class Sentence(NamedTuple):
     parse: Parse
     comments: dict[str, str | None]
     left_out: Counter[str]
-
-
-class Treebank(NamedTuple):
-    """The words of CoNLL-U files, and how many multiword tokens and empty nodes were left out, with their entities.
-
-    `words` has a row per syntactic word: document, sentence (0-based, over all files), word (0-based, in its sentence),
-    length (words of the sentence), and the fields of `Word`.
-    """
-
-    words: pd.DataFrame
-    left_out: dict[str, int]
-
-
-def read_trees(files: Iterable[str | Path]) -> Treebank:
-    """The words of CoNLL-U files."""
-    rows, number, left_out = [], 0, Counter(dict.fromkeys(LEFT_OUT.values(), 0))
-    for path in map(expand, files):
-        sentences = read_sentences(path)
-        for sentence, (document, _) in zip(sentences, paragraphs(sentences, path), strict=True):
-            length = len(sentence.words)
-            rows += [(document, number, index, length, *word) for index, word in enumerate(sentence.words)]
-            left_out.update(sentence.left_out)
-            number += 1
-    columns = ["document", "sentence", "word", "length", *Word._fields]
-    return Treebank(pd.DataFrame(rows, columns=columns), dict(left_out))
 
 
 def read_sentences(path: Path, text: str | None = None) -> list[Sentence]:
@@ -192,18 +165,3 @@ def unrooted(heads: Int[np.ndarray, " word"]) -> Int[np.ndarray, " unrooted"]:
     for _ in range(len(ancestor).bit_length()):  # each step doubles the height climbed
         ancestor = ancestor[ancestor]
     return np.flatnonzero(ancestor[1:])
-
-
-def conllu_files(names: Sequence[str], folder: Path, n: int, split: str, seed: int) -> list[Path]:
-    """The CoNLL-U files with these names or in these folders; without names, a new file of bundled documents."""
-    if not names:
-        path = folder / f"bundled-{split}{CONLLU}"
-        write_text(path, bundled_documents(n, split, seed))
-        return [path]
-    files = []
-    for path in map(expand, names):
-        members = files_of(path, {CONLLU}, "*") if path.is_dir() else [path]
-        if not members:
-            raise InputError(f"{path} holds no .conllu file: name a CoNLL-U file or a folder of them")
-        files += members
-    return files

@@ -5,6 +5,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.pyplot import subplots
 
 from analysis.figures import diagrams
+from analysis.figures.attention import FAINT, attention_lines
 from analysis.figures.colours import BLUE, VERMILION
 from analysis.figures.theme import DOUBLE, canvas
 
@@ -28,13 +29,13 @@ def test_arrows_lead_from_the_current_token_to_its_sieve_with_the_weight_as_opac
 def test_lines_run_from_the_attending_to_the_attended_token():
     axes = subplots()[1]
     weights = np.arange(9).reshape(3, 3) / 8
-    diagrams.attention_lines(axes, weights, ["a", "b", "c"], highlighted={1})
+    attention_lines(axes, weights, ["a", "b", "c"], highlighted={1})
     (lines,) = axes.collections
     cells = [(row, column) for row in (0, 2, 1) for column in range(3)]  # the highlighted ones on top
     assert [line.tolist() for line in lines.get_segments()] == [
         [[0, row], [1, column]] for row, column in cells
     ]
-    looks = {True: (VERMILION, 1), False: (BLUE, diagrams.FAINT)}
+    looks = {True: (VERMILION, 1), False: (BLUE, FAINT)}
     expected = [(*looks[row == 1], weights[row, column]) for row, column in cells]
     colours = [(*to_rgb(colour), opacity * weight) for colour, opacity, weight in expected]
     np.testing.assert_allclose(lines.get_colors(), colours)

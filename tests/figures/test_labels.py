@@ -9,6 +9,7 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from analysis.figures import diagrams, grids, lines
+from analysis.figures.attention import attention_lines
 
 LABEL, BROKEN = "$x_1$", r"$\frac$ a_b^c"  # a formula, and what is none: to draw it as one is an error
 TOKENS = ["[CLS]", LABEL, BROKEN, "[SEP]"]
@@ -20,7 +21,7 @@ NUMBERS = pd.DataFrame(
 
 def lines_of_attention() -> Figure:
     axes = plt.subplots()[1]
-    diagrams.attention_lines(axes, MAP, TOKENS)
+    attention_lines(axes, MAP, TOKENS)
     return axes.figure
 
 

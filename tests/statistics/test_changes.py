@@ -130,6 +130,12 @@ def test_rises_of_noise_are_within_chance_and_real_ones_are_beyond():
     plain = rises(certain(predictions, names), labels, "accuracy", permutations=999)
     assert (plain.variants, plain.beyond) == (heads, 0)
     assert plain.low <= 0 < plain.rise < plain.high
+    for level in (
+        0.8 * plain.p,
+        1.2 * plain.p,
+    ):  # the interval of the largest rise excludes 0 where its p is lower
+        summary = rises(certain(predictions, names), labels, "accuracy", level, permutations=999)
+        assert (summary.low > 0) == (plain.p < level)
     predictions[5, :40] = labels[:40]
     raised = rises(certain(predictions, names), labels, "accuracy", permutations=999)
     assert (raised.beyond, raised.largest, raised.p) == (1, "0-4", 1 / 1000)

@@ -99,3 +99,17 @@ def test_means_of_ten_blocks_are_covered_though_sequences_are_skewed(sequences, 
     ends = np.array([mean_interval(row) for row in values])
     covered = np.mean((ends[:, 1] <= np.exp(0.5)) & (np.exp(0.5) <= ends[:, 2]))
     assert least < covered < most
+
+
+def test_the_interval_of_a_mean_is_that_of_scipy():
+    values = np.random.default_rng(0).normal(2, 1, 7)
+    interval = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    assert mean_interval(values) == pytest.approx((values.mean(), *interval))
+    assert np.isnan(mean_interval(values[:1])[1:]).all()
+
+
+def test_runs_add_their_variance_to_that_of_draws():
+    """Three runs whose values differ and whose draws do not: the interval is the t interval of the three values."""
+    runs = np.array([1.0, 2.0, 4.0])
+    interval = stats.ttest_1samp(runs, 0).confidence_interval(0.95)
+    assert draws_interval(np.tile(runs[:, None], 100)) == pytest.approx((runs.mean(), *interval))

@@ -33,6 +33,9 @@ def test_moments_of_resampled_clusters_are_those_of_their_sequences(values):
         expected = np.concatenate([values[clusters == cluster] for cluster in index])
         np.testing.assert_allclose(mean, expected.mean(axis=0))
         np.testing.assert_allclose(sd, expected.std(axis=0, ddof=1))
+    np.testing.assert_allclose(Clusters.of(values).moments().error, stats.sem(values))
+    totals = values.reshape(10, 3, -1).sum(axis=1)  # of clusters of one size, whose means are the units
+    np.testing.assert_allclose(Clusters.of(values, clusters).moments().error, stats.sem(totals / 3))
 
 
 def test_equal_scores_have_no_spread_at_all(values):

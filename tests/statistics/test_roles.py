@@ -15,6 +15,7 @@ from analysis.statistics.roles import (
     families,
     label_agreement,
     layer_counts,
+    local_and_syntactic,
     mass_table,
     role_counts,
     transitions,
@@ -185,3 +186,19 @@ def test_the_base_rate_is_that_of_the_heads_without_the_role():
     counts = role_counts(table).loc["local"].to_dict()
     expected = {"assigned": 3, "exceeds_control": 2, "assigned_controlled": 1}
     assert counts == expected | {"unlabelled": 2, "unlabelled_exceed": 1, "ratio": 2.0}
+
+
+def test_local_heads_are_syntactic_by_the_pooled_role_or_by_a_relation():
+    """Head 0 has both roles, head 1 is local and has a relation, head 2 is local alone, head 3 syntactic alone."""
+    labels = {
+        "local": [1, 1, 1, 0],
+        "syntactic": [1, 0, 0, 1],
+        "amod": [0, 1, 0, 0],
+        "cls": [0, 0, 1, 0],
+        "block": [0] * 4,
+    }
+    rows = [
+        (0, head, role, bool(value)) for role, values in labels.items() for head, value in enumerate(values)
+    ]
+    counts = local_and_syntactic(pd.DataFrame(rows, columns=["layer", "head", "role", "assigned"]))
+    assert counts == {"local": 3, "syntactic": 2, "both": 1, "both_any": 2}

@@ -125,7 +125,7 @@ def test_results_of_ones_own_are_no_fault(tmp_path: Path):
         path.with_name(path.name.replace("mrpc", "qqp")).write_bytes(path.read_bytes())
     after = outcomes(clone)
     assert "failed" not in before + after
-    assert re.search(r"SKIPPED \[3\] \S+: results/offline or a page made of it is this machine's own", after)
+    assert re.search(r"SKIPPED \[\d\] \S+: results/offline or a page made of it is this machine's own", after)
     assert "this machine's own" not in before
 
 

@@ -130,3 +130,45 @@ def test_notebooks_that_are_not_run_have_no_tasks(study: Study):
     assert "02_second.tasks" not in tasks
     study.profile("quick", "not_run: [03_third]\n")
     assert "not_run: unknown notebook '03_third'" in error_of(profiles.write_parameters, "quick")
+
+
+@pytest.mark.parametrize("profile", [path.stem for path in sorted(profiles.PROFILES.glob("*.yaml"))])
+def test_every_profile_is_in_the_declared_ranges(profile: str):
+    """And every number of a notebook has a range."""
+    ranges = profiles.declared_ranges()
+    for notebook in profiles.notebook_names():
+        values = profiles.parameters(notebook, profile)
+        numbers = {name for name, value in values.items() if type(value) in (int, float)}
+        assert numbers - ranges.keys() == set()
+
+
+BOUNDARIES = {  # a value at each end that the condition refuses
+    "least": lambda limit: limit - 1,
+    "above": lambda limit: limit,
+    "most": lambda limit: limit + 1,
+    "below": lambda limit: limit,
+    "choices": lambda _: "nosuch",
+}
+
+
+def test_values_out_of_their_range_are_one_line_before_a_kernel_starts():
+    """The sweep: every condition of every parameter of every notebook, nan, and lists without or with equal entries."""
+    ranges = profiles.declared_ranges()
+    swept = 0
+    for notebook in profiles.notebook_names():
+        values = profiles.parameters(notebook, "smoke")
+        for name in ranges.keys() & values.keys():
+            for condition, limit in ranges[name].items():
+                wrong = BOUNDARIES.get(condition, lambda _: values[name])(limit)  # noqa: B023
+                if condition == "entries":
+                    wrong = []
+                elif condition == "distinct":
+                    wrong = [*values[name][:1] * 2] or ["a", "a"]
+                elif isinstance(values[name], list):
+                    wrong = [wrong]
+                message = error_of(profiles.parameters, notebook, "smoke", {name: wrong})
+                assert message.startswith(f"{notebook}: parameter {name} is "), message
+                swept += 1
+    assert swept > 300
+    for wrong in (float("nan"), -1.0, 0.0):
+        assert error_of(profiles.parameters, "03_test", "smoke", {"tau": wrong}).endswith("give more than 0")

@@ -87,7 +87,8 @@ def test_only_a_run_of_all_papers_writes_the_front_page(tmp_path, monkeypatch, c
     monkeypatch.setenv(VARIABLE, json.dumps(announced._asdict()))
     monkeypatch.setattr("analysis.study.front_page.ROOT", tmp_path)
     (tmp_path / "docs").mkdir()
-    shutil.copy(ROOT / TEMPLATE, tmp_path / TEMPLATE)
+    for name in (TEMPLATE, "docs/tables.yaml"):
+        shutil.copy(ROOT / name, tmp_path / name)
     results = Results("glue-minilm")
     numbers = dict.fromkeys(re.findall(r"\{(\w+)\}", TEXT), "1")
     save_front_page(results, {}, numbers)

@@ -43,11 +43,15 @@ def test_every_claim_has_its_units_and_controls():
     assert table["estimate"].to_dict() == pytest.approx({"S1": 0.28 / 3, "S2": 0.7, "S3": 0.8, "S5": -0.3})
     assert table["verdict"].tolist() == ["supported", "supported", "supported", "not supported"]
     assert table["units"].dropna().to_dict() == {"S1": 3, "S3": 2}
-    assert table.loc["S1", "reason"] == "block, pairs of texts: not applicable in every task"
-    assert table.loc["S1", "smallest_unit"] == "syntactic, pairs of texts"
+    assert table.loc["S1", "reason"] == "block (pairs of texts): not applicable in every task"
+    assert table.loc["S1", "smallest_unit"] == "syntactic (pairs of texts)"
     assert table.loc[["S2", "S5"], "reference"].tolist() == pytest.approx([0.35, -0.15])
     assert table.loc["S3", "control"] == 0
     assert table.loc["S2", "runs"] == 3
+    chapter_6 = pd.DataFrame(
+        {"task": ["mrpc", POOLED], "value": [0.1, 0.2], "low": [np.nan, 0.0], "high": [np.nan, 0.4]}
+    )
+    assert frames(sets(local=0.1), agreements(), chapter_6)["S2"]["value"].tolist() == [0.2]
 
 
 def test_roles_that_matter_more_and_less_are_mixed_and_missing_tables_not_applicable():

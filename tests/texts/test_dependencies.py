@@ -12,10 +12,10 @@ from analysis.texts.dependencies import (
     arcs,
     best_offsets,
     offset_table,
+    read_trees,
     right_branching,
     uas,
 )
-from analysis.texts.treebank import read_trees
 
 # `to` before a verb, two adpositions on one noun, one after its noun, possessors with and without a mark, subtypes.
 BOOK = """

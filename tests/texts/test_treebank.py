@@ -11,10 +11,11 @@ from treebanks import conllu, write
 
 from analysis.errors import InputError
 from analysis.texts.chains import read_chains
+from analysis.texts.dependencies import conllu_files, read_trees
 from analysis.texts.examples import Example
 from analysis.texts.passages import documents
 from analysis.texts.syntax import parse
-from analysis.texts.treebank import conllu_files, read_trees, unrooted
+from analysis.texts.treebank import unrooted
 
 # A multiword token, an empty node, comments and a second document; line numbers matter below.
 MIXED = """\

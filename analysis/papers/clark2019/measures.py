@@ -31,7 +31,7 @@ def measures(tables: Mapping[str, pd.DataFrame], sink: str) -> dict[str, pd.Data
     layers, gaps = layers.set_index(["block", "layer"]).to_xarray(), tables["distance_blocks"]
     mean_of = partial(region_mean, layers)  # column, region
     single = relations["relation"].isin(STANFORD) & (relations["relation"] != "all")
-    frames = {
+    return {
         "CL1": attention_to_neighbours(tables["neighbour_blocks"]),
         "CL2": attention_to_sink(layers, sink),
         "CL3": attention_to_sink(layers, sink, from_itself=True),
@@ -51,8 +51,6 @@ def measures(tables: Mapping[str, pd.DataFrame], sink: str) -> dict[str, pd.Data
         "CL12": probe_gain(probes, "attention + words", random_layers=True),
         "CL13": over_blocks({"": gaps["gap"].to_numpy()}, {"": gaps["shuffled"].to_numpy()}),
     }  # fmt: skip
-    # No run of fine-tuning stands behind a claim about the pre-trained encoder; claims about probes count their runs.
-    return {claim: units if "runs" in units else units.assign(runs=0) for claim, units in frames.items()}
 
 
 def region_mean(

@@ -48,7 +48,7 @@ def parses(
     vectors: Float32[np.ndarray, "word dimension"],
     max_tokens: int = LIMIT,
 ) -> Parses:
-    """The sentences of a treebank (see `treebank.read_trees`) that an encoder can read, with their vectors."""
+    """The sentences of a treebank (see `dependencies.read_trees`) that an encoder can read, with their vectors."""
     sentences = [part for _, part in words.reset_index(drop=True).groupby("sentence", sort=False)]
     pieces = split_words(encoder.tokenizer, [part["form"].tolist() for part in sentences], max_tokens).kept
     readable = [sentences[sentence.number] for sentence in pieces]
@@ -292,8 +292,8 @@ def probe_table(
     """The table `clark_probes` (docs/tables.yaml); the kind of word vectors; a digest of all weights.
 
     `encoders` share a tokenizer and are read one after the other; without a `glove` file the first gives the word
-    vectors. `training` and `scored` are treebanks of `treebank.read_trees`. A row has no seed or encoder if its probe
-    uses none. Source: Clark 2019, 5 and Table 3.
+    vectors. `training` and `scored` are treebanks of `dependencies.read_trees`. A row has no seed or encoder if its
+    probe uses none. Source: Clark 2019, 5 and Table 3.
     """
     vectors = word_vectors(encoders[0], [*training["form"], *scored["form"]], glove)
     halves, dimension = np.split(vectors.values, [len(training)]), vectors.values.shape[1]

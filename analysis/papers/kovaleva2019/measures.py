@@ -9,7 +9,15 @@ import xarray as xr
 from scipy import stats
 
 from analysis.papers.kovaleva2019.names import LINGUISTIC, PATTERNS, PRETRAINED, RANDOM, SPECIAL_HEADS
-from analysis.statistics.claims import frame, not_applicable, of_table, over_blocks, read_claims, with_control
+from analysis.statistics.claims import (
+    frame,
+    not_applicable,
+    of_table,
+    over_blocks,
+    read_claims,
+    together,
+    with_control,
+)
 from analysis.statistics.intervals import crossed_interval, mean_interval
 from analysis.statistics.layers import FIRST_THIRD, LAST_SIXTH, LAST_THIRD, layers_within, on_other_half
 from analysis.statistics.paired import not_worse
@@ -94,11 +102,6 @@ def over_tasks(
         else:
             units.append(not_applicable(UNTRAINED, task))
     return together(units, "no other task")
-
-
-def together(units: list[pd.DataFrame], reason: str) -> pd.DataFrame:
-    """One frame of several units; without any, not applicable for this reason."""
-    return pd.concat(units, ignore_index=True) if units else not_applicable(reason)
 
 
 def change_of_patterns(blocks: xr.DataArray, trained: Collection[Run], quality: pd.DataFrame) -> pd.DataFrame:

@@ -85,7 +85,7 @@ def feature_maps(features: pd.DataFrame, names: Sequence[str], bert_layers: pd.D
         top = np.nanmax(np.concatenate([values.ravel() for values in maps.values()]))
         for axes, (title, values) in zip(row, maps.items(), strict=True):
             if len(values):
-                mesh = layer_head_mesh(axes, values, cmap="mako_r", vmin=0, vmax=top)
+                mesh = layer_head_mesh(axes, values, vmin=0, vmax=top)
             else:
                 axes.set_axis_off()
                 axes.text(0.5, 0.5, "NA", ha="center", va="center", transform=axes.transAxes)

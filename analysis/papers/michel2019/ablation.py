@@ -18,6 +18,7 @@ from analysis.statistics.intervals import draws_interval
 from analysis.statistics.resampling import resampled
 from analysis.statistics.significance import quiet
 from analysis.statistics.training import LabelsByTask, Run, floor
+from analysis.tables import stacked
 from analysis.texts.examples import Example
 from analysis.texts.glue import load_examples
 from analysis.texts.tasks import metrics_of, positive_class, task_named
@@ -37,11 +38,11 @@ def all_changes(logits: Mapping[Run, xr.DataArray], labels: LabelsByTask, **opti
 
     `logits` hold an intervention for each head; `options` are those of `change_table`.
     """
-    parts = []
-    for (task, seed), answers in tqdm(logits.items(), desc="tests", unit="run"):
-        table = change_table(answers, labels[task], metrics_of(task), **options)
-        parts.append(by_head(table).assign(task=task, seed=seed))
-    return pd.concat(parts, ignore_index=True)
+    tables = {
+        run: by_head(change_table(answers, labels[run[0]], metrics_of(run[0]), **options))
+        for run, answers in tqdm(logits.items(), desc="tests", unit="run")
+    }
+    return stacked(tables, "task", "seed")
 
 
 def effects_by_metric(logits: Mapping[Run, xr.DataArray], labels: LabelsByTask) -> pd.DataFrame:

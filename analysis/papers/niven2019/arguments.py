@@ -17,6 +17,7 @@ from analysis.errors import InputError
 from analysis.files import expand
 from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.resampling import resampled
+from analysis.tables import stacked
 from analysis.texts.bundled import bundled_arguments
 from analysis.texts.examples import Example, sample
 from analysis.texts.glue import read_table, require_columns
@@ -149,13 +150,12 @@ def cue_table(
     """
     splits = all_splits(splits)
     cues = _frequent(splits["all"], minimum)
-    names = {"cue": [" ".join(cue) for cue in cues], "order": [len(cue) for cue in cues]}
+    names = pd.DataFrame({"cue": [" ".join(cue) for cue in cues], "order": [len(cue) for cue in cues]})
     tables = {
-        split: _productivity(sides(arguments, cues), resamples, seed).assign(**names)
+        split: names.join(_productivity(sides(arguments, cues), resamples, seed))
         for split, arguments in splits.items()
     }
-    table = pd.concat(tables, names=["split"]).reset_index("split")
-    return table[["split", *names, "applicability", "productivity", "coverage", "low", "high"]]
+    return stacked(tables, "split")
 
 
 def _frequent(arguments: Sequence[Argument], minimum: int) -> list[tuple[str, ...]]:

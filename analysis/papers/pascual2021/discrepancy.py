@@ -30,7 +30,6 @@ from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.resampling import Clusters, bca_interval
 
 PAIRS = {WHOLE: (ATTENTION, GLOBAL), VALUES: (ATTENTION, LOCAL), MIXING: (LOCAL, GLOBAL)}
-COLUMNS = ["pair", "tokens", "measure", "layer", "head", "value", "low", "high", "sd", "n"]
 
 Maps = Float[np.ndarray, "*head row token"]
 Rows = Float[np.ndarray, "*head row"]
@@ -86,14 +85,11 @@ def discrepancy_table(values: xr.DataArray, resamples: int = 999, seed: int = 0)
     """The table `pascual_discrepancy` (docs/tables.yaml) from the values `by_sequence`; intervals are BCa.
 
     Rows with a head are values of that head, for the pair `whole`. Rows without a head are means over the heads of a
-    layer (`sd`: standard deviation over heads). One more measure has no head, `mixing_ratio`: the divergence of local
-    and global attribution over that of attention and local attribution (percentile interval).
+    layer. One more measure has no head, `mixing_ratio`: the divergence of local and global attribution over that of
+    attention and local attribution (percentile interval).
     """
-    layers = _rows(values.mean("head"), resamples, seed)
-    keys = pd.MultiIndex.from_frame(layers[["pair", "tokens", "measure", "layer"]])
-    layers["sd"] = values.mean("sequence").std("head", ddof=1).to_series().reindex(keys).to_numpy()
-    heads, ratios = _rows(values.sel(pair=[WHOLE]), resamples, seed), _ratios(values, resamples, seed)
-    return pd.concat([layers, heads, ratios], ignore_index=True).reindex(columns=COLUMNS)
+    layers, heads = (_rows(part, resamples, seed) for part in (values.mean("head"), values.sel(pair=[WHOLE])))
+    return pd.concat([layers, heads, _ratios(values, resamples, seed)], ignore_index=True)
 
 
 def _rows(values: xr.DataArray, resamples: int, seed: int) -> pd.DataFrame:

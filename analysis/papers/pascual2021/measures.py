@@ -17,7 +17,6 @@ WHOLE, VALUES, MIXING = "whole", "values and softmax", "mixing"
 JSD, RATIO = "jensen_shannon", "mixing_ratio"
 TOKENS = {"all": "all tokens", "text": "without special tokens"}
 DEFINITIONS = {EFFECTIVE: "rows that shrink", EFFECTIVE_SUM: "rows that keep their sums"}
-PERSISTS, PARTLY, LOST, ABSENT = "in all layers", "in some layers", "lost", "on neither map"
 RUN = ["task", "state"]
 FEWEST = 20  # sequences that are longer than a value vector
 SHORT = "too few sequences have more tokens than a value vector entries: effective attention is attention"

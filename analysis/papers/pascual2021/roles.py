@@ -14,13 +14,13 @@ from jaxtyping import Bool, Float, Int
 from analysis.encoders.layout import layouts
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
-from analysis.papers.pascual2021.measures import ABSENT, ATTENTION, GLOBAL, LOST, PARTLY, PERSISTS
+from analysis.papers.pascual2021.measures import ATTENTION, GLOBAL
 from analysis.scores.map_store import MapStore
-from analysis.statistics.claims import NOT_APPLICABLE
 from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.resampling import Clusters, bca_interval, counted
 from analysis.statistics.roles import compose
 from analysis.statistics.significance import DEFAULT_RULE, Rule, published_labels, quiet, resampled_test
+from analysis.tables import stacked
 from analysis.texts.examples import Example, sample
 
 # Patterns in addition to the roles: neighbours, the token itself, punctuation.
@@ -115,29 +115,18 @@ def _by_head(scores: xr.DataArray, role: str) -> Float[np.ndarray, "sequence hea
 def persistence_table(scores: Mapping[str, xr.DataArray], rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
     """The table `pascual_persistence` (docs/tables.yaml), from scores with patterns as roles (see `with_patterns`).
 
-    Numbers are heads of a layer. A pattern persists if every layer has a head with it on attribution.
+    Numbers are heads of a layer with the pattern, on each map and on both.
     """
-    parts, sizes = [], scores[ATTENTION].sizes
+    tables, sizes = {}, scores[ATTENTION].sizes
     for pattern in scores[ATTENTION]["role"].values:
-        values = [_by_head(scores[name], pattern) for name in (ATTENTION, GLOBAL)]
         attention, attribution = (
-            labels(by_head, rule, resamples=0).reshape(sizes["layer"], sizes["head"]) for by_head in values
+            labels(_by_head(scores[name], pattern), rule, resamples=0).reshape(sizes["layer"], sizes["head"])
+            for name in (ATTENTION, GLOBAL)
         )
-        counts = {"attention": attention, "attribution": attribution, "kept": attention & attribution}
-        columns = {name: heads.sum(axis=1) for name, heads in counts.items()}
-        measured = np.isfinite(values[0]).all(axis=1).sum() > 1
-        verdict = _verdict(attention, attribution) if measured else NOT_APPLICABLE
-        part = pd.DataFrame({"pattern": pattern, "layer": range(sizes["layer"]), **columns})
-        parts.append(part.assign(verdict=verdict))
-    return pd.concat(parts, ignore_index=True)
-
-
-def _verdict(attention: Bool[np.ndarray, "layer head"], attribution: Bool[np.ndarray, "layer head"]) -> str:
-    """Whether a pattern of heads on attention persists on attribution."""
-    in_layer = attribution.any(axis=1)
-    if in_layer.any():
-        return PERSISTS if in_layer.all() else PARTLY
-    return LOST if attention.any() else ABSENT
+        maps = {"attention": attention, "attribution": attribution, "kept": attention & attribution}
+        counts = {name: heads.sum(axis=1) for name, heads in maps.items()}
+        tables[pattern] = pd.DataFrame({"layer": range(sizes["layer"]), **counts})
+    return stacked(tables, "pattern")
 
 
 def offset_profiles(stores: Mapping[str, MapStore]) -> pd.DataFrame:

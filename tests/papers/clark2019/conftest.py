@@ -5,7 +5,7 @@ import pytest
 from treebanks import write
 
 from analysis.texts.bundled import bundled_documents
-from analysis.texts.treebank import read_trees
+from analysis.texts.dependencies import read_trees
 
 
 @pytest.fixture(scope="session")

@@ -102,11 +102,11 @@ def test_runs_that_did_not_train_successfully_are_no_evidence():
 
 
 def test_too_few_answers_cannot_show_that_nothing_is_lost():
-    """A margin of .08 (a fifth of the lead) needs 47 answers, even where one of 20 answers turns right."""
+    """A margin of .08 (a fifth of the lead) needs 53 answers, even where one of 20 answers turns right."""
     few = GOOD["disable"].assign(change=1 / 20, n=20, put_right=1, put_wrong=0)
     row = judged(disable=few).loc["K12"]
     assert (row["verdict"], row["supporting"]) == ("inconclusive", 0)
-    assert row["reason"] == "mrpc, toy-qqp: 20 answers: a margin of 0.08 needs 47"
+    assert row["reason"] == "mrpc, toy-qqp: 20 answers: a margin of 0.08 needs 53"
     enough = few.assign(change=1 / 400, n=400)
     assert judged(disable=enough).loc["K12", ["verdict", "reason"]].tolist() == ["supported", ""]
 
