@@ -175,7 +175,12 @@ for axes, names in zip(grid, panels, strict=True):
         draw_by_layer(axes, name)
         axes.axhline(uniform[name], xmin=0.95, color=looks[name][0], linewidth=2.5)
     layers_and_bar = -0.3, model.layers - 0.4
-    axes.set(xlabel=theme.LAYER, xticks=range(model.layers), xlim=layers_and_bar, ylim=(0, None))
+    axes.set(
+        xlabel=theme.LAYER,
+        xticks=range(0, model.layers, 1 + model.layers // 8),
+        xlim=layers_and_bar,
+        ylim=(0, None),
+    )
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), fontsize=7)
 grid[0].set_ylabel("proportion of attention")
 note = "dashed: BERT-base on Wikipedia (published), stretched to this depth"
@@ -239,7 +244,7 @@ def gradient_figure(by_head: pd.DataFrame) -> Figure:
         axes.plot(
             rows.groupby("layer")["importance"].mean(), color=colour, marker=mark, markersize=3.5, label=label
         )
-    axes.set(xlabel=theme.LAYER, xticks=range(model.layers), yscale="log")
+    axes.set(xlabel=theme.LAYER, xticks=range(0, model.layers, 1 + model.layers // 8), yscale="log")
     axes.set_ylabel("mean |∂loss / ∂attention| (nats)")
     axes.figure.legend(ncols=4, loc="outside lower center", title="attention to")
     return axes.figure
