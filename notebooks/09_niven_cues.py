@@ -23,7 +23,7 @@
 profile: str = "offline"
 # bundled, or the folder that holds train-full.txt, dev-full.txt and test-full.txt of ARCT
 argument_source: str = "bundled"
-argument_n: int | None = 400  # arguments of each split, None for all
+argument_n: int | None = 300  # arguments of each split, None for all
 planted_productivity: float = 0.7  # of "not" in the bundled arguments
 planted_coverage: float = 0.6
 applicable_minimum: int = 30  # points of all splits that a cue must apply to

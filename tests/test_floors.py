@@ -11,7 +11,7 @@ from analysis.files import ROOT
 from analysis.study.front_page import PAPERS
 
 PACKAGE = ROOT / "analysis"
-GROUND = ("errors", "files", "cache")  # modules, each from those before it
+GROUND = ("errors", "files", "cache", "tables")  # modules, each from those before it
 FLOORS = (
     "texts roles control_scores encoders scores statistics figures papers synthesis explorer study".split()
 )
