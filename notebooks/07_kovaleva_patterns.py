@@ -172,6 +172,7 @@ heads = tables.typical_heads(shares_by_head, tasks[0])
 
 # %%
 special = np.flatnonzero(layout.cls | layout.sep)
+special = special[np.diff(special, prepend=-2) > 1]  # of two separators in a row the first has a label
 figure, grid = theme.rows_of_axes(len(heads), 5, 1.95, sharey=True)
 for axes, head in zip(grid, heads.itertuples(), strict=True):
     attention = before[head.layer, head.head]
