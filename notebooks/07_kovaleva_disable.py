@@ -240,7 +240,7 @@ bert.style.format(precision=3)
 # Each claim of the paper that can be measured, of this notebook and of
 # [07_kovaleva_patterns](07_kovaleva_patterns.ipynb). The paper's encoder is BERT-base: what can be compared is which
 # of two values is larger, and in which layers. Runs that did not train successfully are left out; with fewer than three
-# others, a claim about fine-tuned encoders is inconclusive. Intervals are over ten blocks of sequences and over runs, those of
+# others, the claim about starts (K10) is inconclusive. Intervals are over ten blocks of sequences and over runs, those of
 # starts over seeds. If a claim says that some head exists, the head is chosen on one half of the sequences and measured
 # on the other.
 

@@ -113,6 +113,7 @@ class Claim:
     unit: str = ""  # what the units are, in the singular: task, relation, layer; "" for a single one
     every: bool = False  # the claim is about each unit, not about their mean
     interval: str = ""  # what its interval covers: sequences, passages, runs, tasks
+    three_runs: bool = False  # accuracies of trained models: fewer runs do not show how far others lie
     control: str = ""  # the name of the control
     reference: str = ""  # the name of a number for comparison only, in place of a control
     published: str = ""  # as printed
@@ -248,7 +249,7 @@ def unjudged(claim: Claim, runs: int) -> tuple[str, str] | None:
     """
     if claim.interval == TIMES:
         return NOT_APPLICABLE, "times of one machine"
-    if "runs" in claim.interval.split() and runs < MINIMUM_RUNS:
+    if claim.three_runs and runs < MINIMUM_RUNS:
         return INCONCLUSIVE, f"{runs} run" if runs == 1 else f"{runs} runs"
     return None
 

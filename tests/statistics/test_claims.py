@@ -104,16 +104,16 @@ def test_a_reference_is_a_number_that_no_mark_takes_into_account():
 
 
 @pytest.mark.parametrize(
-    ("interval", "runs", "verdict", "reason"),
+    ("fields", "runs", "verdict", "reason"),
     [
-        ("runs and pairs", 2, "inconclusive", "2 runs"),
-        ("runs and pairs", 3, "supported", ""),
-        ("pairs", 2, "supported", ""),
-        ("rounds", 0, "not applicable", "times of one machine"),
+        ({"three_runs": True}, 2, "inconclusive", "2 runs"),
+        ({"three_runs": True}, 3, "supported", ""),
+        ({"interval": "runs and pairs"}, 2, "supported", ""),
+        ({"interval": "rounds"}, 0, "not applicable", "times of one machine"),
     ],
 )
-def test_two_runs_and_times_of_one_machine_decide_nothing(interval, runs, verdict, reason):
-    row = claim_row(claim(interval=interval), around(0.7).assign(runs=runs))
+def test_two_runs_and_times_of_one_machine_decide_nothing(fields, runs, verdict, reason):
+    row = claim_row(claim(**fields), around(0.7).assign(runs=runs))
     assert (row["verdict"], row["reason"], row["runs"]) == (verdict, reason, runs)
     assert row["estimate"] == 0.7
 
@@ -143,7 +143,7 @@ def test_without_a_value_a_claim_is_not_applicable_and_without_spread_it_says_so
     assert (alone["verdict"], alone["reason"], "units" in alone) == ("supported", "no spread", False)
     partly = pd.concat([around(0.6, half=0), around(0.7).assign(unit="u1")], ignore_index=True)
     assert claim_row(claim(), partly)["reason"] == "u0: no spread"
-    missing = claim_row(claim(interval="runs"), not_applicable("set-up not run"))
+    missing = claim_row(claim(three_runs=True), not_applicable("set-up not run"))
     assert (missing["verdict"], missing["reason"], missing["robust"]) == (
         "not applicable",
         "set-up not run",
