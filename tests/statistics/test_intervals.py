@@ -60,6 +60,8 @@ def test_with_two_runs_the_interval_is_over_items_alone():
 @pytest.mark.parametrize(("share", "n"), [(0.02, 72), (0.97, 60), (0.5, 200), (0.005, 400)])
 def test_shares_of_sequences_are_covered_near_0_and_1(share, n):
     """The standard deviation of draws covers .74 for p = .02 and n = 72, where a quarter of samples has no success."""
+    square = stats.norm.ppf(0.975) ** 2
+    assert wilson_interval(0, n) == pytest.approx((0, 0, square / (n + square)))
     counts = np.arange(n + 1)
     ends = np.array([wilson_interval(count, n) for count in counts])
     covers = (ends[:, 1] <= share) & (share <= ends[:, 2])

@@ -64,7 +64,7 @@ class Ran(Tree):
 def study(tmp_path_factory) -> Ran:
     """The study after the one whole run of the tests, two notebooks at a time."""
     folder = tmp_path_factory.mktemp("study")
-    tree = Ran.new(folder, "notebooks", "profiles", profile=PROFILE)
+    tree = Ran.new(folder, "benchmarks", "notebooks", "profiles", profile=PROFILE)
     with pytest.MonkeyPatch.context() as patch, ExitStack() as servers:
         if not TOY:
             (tree.repository / "profiles" / "paper.yaml").write_text(small_paper())
