@@ -1,19 +1,15 @@
 """A profile that leaves out notebooks judges what it measures, and says that the other claims are not run."""
 
-import shutil
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.files import ROOT
 from analysis.study.partial_claims import NOTEBOOKS, PARTS, save_partial_claims
 from analysis.study.profiles import not_run
 from analysis.study.results import Results
 
 PROFILE = "glue-mpnet"
-COMMITTED = ROOT / "results" / "glue-minilm" / "tables"
 
 
 @pytest.fixture
@@ -42,23 +38,40 @@ def test_claims_of_notebooks_that_are_left_out_are_not_run(tables: Path):
         assert (table["reason"] == "not run").all()
 
 
+HARMLESS = pd.DataFrame({
+    "unit": ["head", "layer"], "task": "mrpc", "value": [0.9, 0.8], "low": [0.8, 0.7], "high": [1.0, 0.9],
+    "runs": 3, "shown": [0.5, 0.4],
+})  # fmt: skip
+TRANSFER = pd.DataFrame({
+    "data_a": ["mrpc", "mrpc, one half"], "data_b": ["qqp", "mrpc, the other half"], "metric": "auc",
+    "correlation": "Spearman", "value": [0.2, 0.5], "low": [0.1, 0.4], "high": [0.3, 0.6],
+})  # fmt: skip
+CUES = pd.DataFrame({
+    "rule": "expanded", "cue": "not", "split": ["train", "test"], "productivity": [0.7, 0.6], "value": [0.7, 0.6],
+    "low": [0.6, 0.5], "high": [0.8, 0.7],
+})  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("name", "needed", "measured"),
+    ("name", "needed", "estimates"),
     [
-        ("claims-michel2019", ["michel_tolerated", "michel_transfer"], ["M1", "M3", "M4"]),
-        ("claims-niven2019", ["niven_cues"], ["N4"]),
+        (
+            "claims-michel2019",
+            {"michel_tolerated": HARMLESS, "michel_transfer": TRANSFER},
+            {"M1": 0.9, "M3": 0.8, "M4": 0.2},
+        ),
+        ("claims-niven2019", {"niven_cues": CUES}, {"N4": 0.65}),
     ],
 )
-def test_claims_of_notebooks_that_ran_are_judged(tables: Path, name: str, needed: list, measured: list):
-    """From the tables of the notebooks that ran, here those of another profile."""
-    for table in needed:
-        shutil.copy(COMMITTED / f"{table}.csv", tables)
+def test_claims_of_notebooks_that_ran_are_judged(tables: Path, name: str, needed: dict, estimates: dict):
+    for table, rows in needed.items():
+        rows.to_csv(tables / f"{table}.csv", index=False)
     results = Results(PROFILE)
     save_partial_claims(results)
     table = saved(results.tables, name)
-    assert np.isfinite(table.loc[measured, "estimate"]).all()
-    assert not (table.loc[measured, "verdict"] == "not applicable").any()
-    assert (table.drop(measured)["reason"] == "not run").all()
+    assert table.loc[[*estimates], "estimate"].to_dict() == pytest.approx(estimates)
+    assert not (table.loc[[*estimates], "verdict"] == "not applicable").any()
+    assert (table.drop([*estimates])["reason"] == "not run").all()
 
 
 def test_a_profile_that_runs_all_saves_nothing(tmp_path: Path, monkeypatch):
