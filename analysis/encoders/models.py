@@ -207,7 +207,28 @@ def load_encoder(
             )
         order_labels(model, task, str(name))
     check_device(device)
-    return Encoder(_label(name), model.eval().to(device), load_tokenizer(name), precision, frozenset(absent))
+    tokenizer = load_tokenizer(name)
+    check_usable(model, tokenizer, str(name))
+    return Encoder(_label(name), model.eval().to(device), tokenizer, precision, frozenset(absent))
+
+
+def check_usable(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str) -> None:
+    """Raises InputError for a model without layers, a decoder, damaged weights, or a tokenizer of another model."""
+    config, rows = model.config, model.get_input_embeddings().weight.shape[0]
+    if config.is_encoder_decoder or getattr(config, "is_decoder", False):
+        raise InputError(f"{name} is a {config.model_type} with a decoder: give a BERT-like encoder")
+    if not getattr(config, "num_hidden_layers", 1):
+        raise InputError(f"{name} has no layers: give a BERT-like encoder")
+    if damaged := next(
+        (key for key, weight in model.named_parameters() if not weight.isfinite().all()), None
+    ):
+        raise InputError(f"{name} has weights that are no numbers ({damaged}): train or download it again")
+    if len(tokenizer) > rows:
+        raise InputError(
+            f"{name} has {len(tokenizer)} tokens and {rows} embeddings: give the model its own tokenizer"
+        )
+    if tokenizer.pad_token_id is None:
+        raise InputError(f"{name} has no padding token: set pad_token in tokenizer_config.json")
 
 
 def order_labels(model: PreTrainedModel, task: Task, name: str) -> None:

@@ -1,5 +1,6 @@
 // --- what is shown: one object, kept in the address -------------------------------------------------------------
 
+const FIRST = "match"; // the role, and its best head, on which a page of the study opens
 const VIEWS = { matrix: "Matrix", lines: "Lines" };
 const DIRECTIONS = ["given", "received"];
 const view = {
@@ -54,6 +55,10 @@ function begin() {
   view.role = roleNames[0] ?? "";
   view.sentence = sentencesOf(view.task)[0]?.id ?? "";
   view.by = availableModes()[0]?.[0] ?? "";
+  if (hasScores && roleNames.includes(FIRST)) {
+    view.role = FIRST;
+    view.head = ranking()[0]?.[1] ?? 0;
+  }
 }
 
 function readAddress() {

@@ -17,7 +17,13 @@ from studies import error_of
 
 from analysis.encoders import sources
 from analysis.encoders.layout import layouts
-from analysis.encoders.models import load_classifier, load_encoder, random_encoder, training_precision
+from analysis.encoders.models import (
+    load_classifier,
+    load_encoder,
+    load_tokenizer,
+    random_encoder,
+    training_precision,
+)
 from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
 from analysis.files import ROOT
@@ -167,6 +173,40 @@ def test_encoder_with_its_trained_head(architecture: str, tmp_path: Path):
     with torch.no_grad():
         logits, expected = (item.model(**item.inputs(batch)).logits for item in (headed, saved))
     torch.testing.assert_close(logits, expected)
+
+
+def spoil_weights(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    weights["embeddings.word_embeddings.weight"][0, 0] = float("nan")
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def drop_layers(folder: Path) -> None:
+    set_options(folder, num_hidden_layers=0)
+
+
+def drop_padding(folder: Path) -> None:
+    set_options(folder, "tokenizer_config.json", pad_token=None)
+
+
+def add_token(folder: Path) -> None:
+    tokenizer = load_tokenizer(folder)
+    tokenizer.add_tokens(["neologism"])
+    tokenizer.save_pretrained(folder)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (spoil_weights, "has weights that are no numbers (embeddings.word_embeddings.weight)"),
+        (drop_layers, "has no layers"),
+        (drop_padding, "has no padding token"),
+        (add_token, "embeddings: give the model its own tokenizer"),
+    ],
+)
+def test_what_cannot_be_read_as_an_encoder_is_one_line(checkpoint: Path, damage: Callable, message: str):
+    damage(checkpoint)
+    assert message in error_of(load_encoder, checkpoint)
 
 
 @pytest.mark.parametrize(
