@@ -20,8 +20,8 @@ class DispatchedMPNet(MPNetSelfAttention):
 
     remaining_heads = slice(None)  # in a pruned encoder their numbers
 
-    def forward(self, hidden_states, attention_mask=None, position_bias=None, *_, **__):
-        """The output and the attention of all heads."""
+    def forward(self, hidden_states, attention_mask=None, position_bias=None, output_attentions=False, **_):
+        """The output, and the attention of all heads if it is asked for: else the layer would keep it to its end."""
         query, key, value = (
             linear(hidden_states).unflatten(-1, (-1, self.attention_head_size)).transpose(1, 2)
             for linear in (self.q, self.k, self.v)
@@ -30,7 +30,8 @@ class DispatchedMPNet(MPNetSelfAttention):
         context, weights = ALL_ATTENTION_FUNCTIONS[NAME](
             self, query, key, value, attention_mask, dropout=self.dropout.p, bias=bias
         )
-        return self.o(context.flatten(2)), weights
+        output = self.o(context.flatten(2))
+        return (output, weights) if output_attentions else (output,)
 
 
 class DispatchedDeberta(DisentangledSelfAttention):
