@@ -207,9 +207,7 @@ def write_parameters(profile: str) -> None:
 
 
 def check_tasks(notebook: str, values: Mapping[str, Any], source: str | None) -> None:
-    """Raises InputError for an unknown task, one that does not fit the source of a profile, and a notebook without."""
-    if values.get("tasks") == []:
-        raise InputError(f"{notebook}: tasks is empty: choose from {', '.join(TASKS)}")
+    """Raises InputError for an unknown task, and for one that does not fit the source of a profile."""
     for task in chain.from_iterable(
         map(task_name, values[name]) for name in values if name.endswith("tasks")
     ):

@@ -197,7 +197,7 @@ def errors(done: subprocess.CompletedProcess) -> list[str]:
     ("text", "words"),
     [
         ("common: {tasks: [mprc]}", "task 'mprc' is unknown: choose from "),
-        ("common: {tasks: []}", "tasks is empty: choose from "),
+        ("common: {tasks: []}", "tasks is []: name at least 1"),
     ],
 )
 def test_wrong_profile(study: Tree, text: str, words: str):

@@ -6,6 +6,7 @@ address; with STUDY_PROFILE=smoke it is profile smoke, on toy tasks.
 
 import fnmatch
 import os
+import re
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,9 +107,14 @@ def test_files_of_a_run(study: Ran):
         ("provenance", {f"{name}.json" for name in NOTEBOOKS}),
         ("cache/done", {*NOTEBOOKS, "index"}),
         ("cache/running", set()),
-        ("cache/checkpoints", {f"{task}-{seed}" for task in CHECKPOINTS for seed in SEEDS}),
     ):
         assert {path.name for path in (study.folder / folder).iterdir()} == names, folder
+    checkpoints = {path.name for path in (study.folder / "cache/checkpoints").iterdir()}
+    tuned = {f"{task}-{seed}" for task in CHECKPOINTS for seed in SEEDS}
+    trained_otherwise = {name for name in checkpoints if re.search(r"-(full|un?blocked|\w+-heads)-\d$", name)}
+    assert (
+        checkpoints - trained_otherwise == tuned
+    )  # 11_matching trains on all examples, or with blocked heads
     scores = {path.stem for path in (study.folder / "cache/scores").iterdir()}
     assert scores >= {f"{task}-{run}{maps}" for task in TASKS for run in RUNS for maps in MAPS}
     # A paper may score other maps of the same runs.

@@ -93,6 +93,13 @@ def test_the_same_pythons_everywhere():
     assert "Python 3.11 to 3.14" in document
 
 
+@pytest.fixture(autouse=True)
+def _no_outer_make(monkeypatch):
+    """An outer `make test PYTHON=...` would pass its variables down."""
+    for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "PYTHON"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture
 def checkout(tmp_path) -> Path:
     """The files from which Make builds an environment."""
