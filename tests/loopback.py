@@ -42,8 +42,14 @@ SHORT = {
     "07_kovaleva_patterns": {"tasks": ["mrpc", "sts-b"]},
     "07_kovaleva_disable": {"tasks": ["mrpc", "sts-b"], "start_tasks": ["mrpc", "sts-b"]},
     "08_pascual": {"tasks": ["sst-2"], "pretrained_tasks": ["sst-2"]},
+    "09_niven_models": {"bag_seeds": [0, 1], "encoder_seeds": [0, 1], "encoder_setups": ["full", "W"]},
     "10_synthesis": {"model_tasks": ["mrpc"]},
-    "11_matching": {"pair_tasks": ["mrpc"], "single_tasks": ["sst-2"]},
+    "11_matching": {
+        "pair_tasks": ["mrpc"],
+        "single_tasks": ["sst-2"],
+        "set_tasks": ["mrpc"],
+        "blocked_runs": 1,
+    },
 }
 TUNED = ["mnli", "mrpc", "sst-2", "sts-b"]
 
