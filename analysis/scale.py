@@ -9,7 +9,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import count, islice
 from pathlib import Path
@@ -60,26 +60,29 @@ def read_rows(file: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
     yield from (pa.Table.from_batches([batch]) for batch in source.to_batches(columns=names))
 
 
-def save_with_ids(files: Sequence[Path], columns: Sequence[str], folder: Path) -> None:
-    """Writes the texts with ids as Parquet, since Ray resumes by ids that stand in the files it reads.
+def save_with_ids(files: Mapping[str, Path], columns: Sequence[str], folder: Path) -> None:
+    """Writes the texts of files, by their names in the corpus, with ids as Parquet: Ray resumes by ids that it reads.
 
-    A text without an id gets the name of its file and its row (from 0). Raises InputError for a file that cannot be
-    read or holds no text, for an empty text, and for an id that two texts have.
+    A text without an id gets the name of its file and its row (from 0). What an earlier start left in the folder goes.
+    Raises InputError for a file that cannot be read or holds no text, for an empty text, and for an id that two texts
+    have.
     """
+    for stale in folder.glob("[0-9][0-9][0-9][0-9][0-9].parquet"):
+        stale.unlink()
     schema = pa.schema([(name, pa.string()) for name in ("id", *columns)])
-    for file in files:
+    for number, (name, file) in enumerate(files.items()):
         numbers = count()
         try:
-            copy = folder / f"{file.name}.parquet"
+            copy = folder / f"{number:05d}.parquet"
             with replacing(copy) as path, pyarrow.parquet.ParquetWriter(path, schema) as writer:
                 for batch in read_rows(file, columns):
-                    rows = [f"{file.name}, row {row}" for row in islice(numbers, len(batch))]
+                    rows = [f"{name}, row {row}" for row in islice(numbers, len(batch))]
                     if "id" not in batch.column_names:
                         batch = batch.add_column(0, "id", pa.array(rows))
                     batch = batch.cast(schema)
-                    for name in columns:
+                    for column in columns:
                         words = pa.compute.fill_null(
-                            pa.compute.utf8_length(pa.compute.utf8_trim_whitespace(batch[name])), 0
+                            pa.compute.utf8_length(pa.compute.utf8_trim_whitespace(batch[column])), 0
                         )
                         if (place := pa.compute.index(words, 0).as_py()) >= 0:
                             raise InputError(
@@ -89,10 +92,10 @@ def save_with_ids(files: Sequence[Path], columns: Sequence[str], folder: Path) -
         except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
             raise InputError(f"{file} cannot be read: {first_line(error)}: correct the file") from error
     ids = pyarrow.dataset.dataset(folder).to_table(columns=["id"])["id"].value_counts()
-    if double := next((row["values"] for row in ids.to_pylist() if row["counts"] > 1), None):
-        raise InputError(f"two texts have the id {double!r}: give every text an id of its own")
+    if double := [row["values"] for row in ids.to_pylist() if row["counts"] > 1]:
+        raise InputError(f"two texts have the id {double[0]!r}: give every text an id of its own")
     if not len(ids):
-        raise InputError(f"{files[0]} holds no text: give a file with texts")
+        raise InputError(f"{next(iter(files.values()))} holds no text: give a file with texts")
 
 
 class Scorer:
@@ -155,11 +158,17 @@ def first_line(error: Exception) -> str:
 def run(options: argparse.Namespace) -> None:
     """Scores the corpus and writes the role table; raises InputError for wrong input, also an output of another run."""
     corpus, output = expand(options.corpus), expand(options.output)
-    files = files_of(corpus, FORMATS) if corpus.is_dir() else [corpus]
+    paths = files_of(corpus, FORMATS) if corpus.is_dir() else [corpus]
+    files = {
+        path.relative_to(corpus if corpus.is_dir() else corpus.parent).as_posix(): path for path in paths
+    }
     if not files or {*map(suffix, files)} - {*FORMATS}:
         raise InputError(
             f"{corpus} is no corpus: give a file that ends in {', '.join(FORMATS)}, or a folder of them"
         )
+    places = corpus.resolve(), output.resolve()
+    if places[0].is_relative_to(places[1]) or places[1].is_relative_to(places[0]):
+        raise InputError(f"{output} and {corpus} lie in one another: name a folder outside of the corpus")
     if len(options.columns) > 2:
         raise InputError(
             f"columns is {' '.join(options.columns)}: name one column, or two for pairs of texts"
@@ -167,7 +176,7 @@ def run(options: argparse.Namespace) -> None:
     resolve(options.roles, {*UNIVERSAL}, "corrected")  # raises for an unknown role
     encoder = load_encoder(options.encoder, options.device, options.precision)
     settings = {name: getattr(options, name) for name in ("columns", "parser", "roles", "max_tokens")}
-    sizes = {str(file): file.stat().st_size for file in files}
+    sizes = {name: file.stat().st_size for name, file in files.items()}
     weights = {name: value for name, value in encoder.provenance.items() if name != "device"}
     shape = {"layers": encoder.layers, "heads": encoder.heads}
     this_run = json.loads(json.dumps(settings | {"files": sizes} | weights | shape))

@@ -65,9 +65,9 @@ class Material:
         """Two passages of running text."""
         return load_passages(source, 2, 0, self.encoder.tokenizer)
 
-    def scored(self, content: str, *arguments: str, name: str = "corpus.jsonl") -> None:
+    def scored(self, content: str, *arguments: str, name: str = "corpus.jsonl", output: str = "out") -> None:
         """Raises the error line of the command for corpora, given one file with this content."""
-        command = [str(self.file(f"texts/{name}", content).parent), str(self.folder / "out")]
+        command = [str(self.file(f"texts/{name}", content).parent), str(self.folder / output)]
         with redirect_stderr(io.StringIO()) as stderr, redirect_stdout(io.StringIO()):
             assert scale([*command, "--encoder", "tiny", *arguments]) == 1
         raise InputError(stderr.getvalue().splitlines()[-1].removeprefix("error: "))
@@ -140,6 +140,7 @@ TEXTS = [
     ("name one column, or two", lambda m: m.scored('{"a": "b"}\n', "--columns", "a", "b", "c")),
     ("corpus.parquet cannot be read: ", lambda m: m.scored("text", name="corpus.parquet")),
     ("is no corpus: give a file that ends in", lambda m: m.scored("text", name="corpus.docx")),
+    ("lie in one another", lambda m: m.scored('{"text": "b"}\n', output="texts/out")),
     ("holds no text", lambda m: m.scored("\n", name="corpus.txt")),
 ]
 ENCODERS = [

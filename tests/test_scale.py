@@ -27,13 +27,13 @@ SMALL_BLOCKS = "import sys, analysis.scale as scale; scale.BLOCK = 4; sys.exit(s
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    """A folder with two files of pairs of texts."""
-    folder = tmp_path / "corpus"
-    folder.mkdir()
+    """A folder with two files of one name, of pairs of texts."""
     for name, texts in (("a", TEXTS[:25]), ("b", TEXTS[25:])):
+        folder = tmp_path / "corpus" / name
+        folder.mkdir(parents=True)
         rows = [{"one": text, "two": "It ran ."} for text in texts]
-        (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    return folder
+        (folder / "c.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return tmp_path / "corpus"
 
 
 def scored_ids(output: Path) -> list[str]:
@@ -53,7 +53,7 @@ def test_killed_run_resumes_and_gives_the_table_of_one_process(corpus: Path, tmp
     assert running.poll() is None, (tmp_path / "log").read_text()[-2000:]
     os.killpg(running.pid, signal.SIGKILL)
     running.wait()
-    ids = sorted(f"{name}.jsonl, row {row}" for name, rows in (("a", 25), ("b", 35)) for row in range(rows))
+    ids = sorted(f"{name}/c.jsonl, row {row}" for name, rows in (("a", 25), ("b", 35)) for row in range(rows))
     assert 0 < len(scored_ids(output)) < len(ids)
 
     assert main(arguments) == 0
