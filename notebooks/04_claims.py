@@ -25,6 +25,7 @@
 profile: str = "offline"
 tasks: list[str] = ["toy-mrpc", "toy-qqp", "toy-sst-2", "toy-qnli"]
 seeds: list[int] = [0, 1]  # fine-tuning runs
+encoder: str = "minilm"  # before fine-tuning: its sink
 tau: float = 3.0  # a head has a role if its mean score is above tau
 alpha: float = 0.05
 replicates: int = 199  # of the bootstrap
@@ -81,8 +82,7 @@ control = evidence.restricted_to(
 # ## The verdicts (F14)
 
 # %%
-origin = scores[None][tasks[0]].attrs
-frames = measures(sample, control, sink(load_encoder(origin["encoder"])))
+frames = measures(sample, control, sink(load_encoder(encoder)))
 claims = claim_table(CLAIMS, frames, measures(evidence.evidence_of_labels(published.roles())))
 results.save_table(claims, "claims-pande2021")
 results.save_figure(forest_plot(claims, CLAIMS), "F14-claims")
