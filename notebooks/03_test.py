@@ -136,7 +136,7 @@ finding(
 # %%
 sets = coarse.value_counts()
 overlap = coarse.astype(int).T @ coarse.astype(int)
-layout, sizes = [["bars", "share"], ["dots", "share"]], {"width_ratios": (1.5, 1), "height_ratios": (1.6, 1)}
+layout, sizes = [["bars", "share"], ["dots", "share"]], {"width_ratios": (1.3, 1), "height_ratios": (1.6, 1)}
 figure, axes = plt.subplot_mosaic(layout, figsize=(theme.DOUBLE, 2.8), layout="constrained", **sizes)
 bars, dots = axes["bars"], axes["dots"]
 bars.bar_label(bars.bar(range(len(sets)), sets, color="0.25"))
@@ -157,6 +157,7 @@ share = overlap.div(np.diag(overlap), axis=0)  # 0 / 0 where no head has the rol
 scale = {"cmap": SEQUENTIAL, "vmin": 0, "vmax": 1, "cbar_kws": {"label": "share of the row's heads"}}
 sns.heatmap(share, annot=overlap, fmt="d", ax=axes["share"], **scale)
 axes["share"].set(xlabel="have this role too", ylabel="heads with this role")
+axes["share"].tick_params(labelsize=7)
 results.save_figure(figure, f"F5-sets-{task}")
 
 # %% [markdown]
@@ -192,13 +193,14 @@ finding(
 
 # %%
 figure, grid = theme.rows_of_axes(6, 3, 2.3, 0.5, sharex=True)
+total = np.prod(theme.grid_size(table))
+fine = min(1, 72 / total)  # lines of more heads are thinner
 for axes, role in zip(grid, ["local", "syntactic", "block", "nsubj", "dobj", "amod"], strict=True):
     rows = table[table["role"] == role].dropna(subset="mean").sort_values("mean").reset_index(drop=True)
     interval = [rows["mean"] - rows["low"], rows["high"] - rows["mean"]]
-    axes.errorbar(rows["mean"], rows.index, xerr=interval, fmt=".", color=BLUE, label="head")
-    axes.plot(
-        rows["control_mean"], rows.index, "o", color=VERMILION, fillstyle="none", ms=3, label="its control"
-    )
+    axes.errorbar(rows["mean"], rows.index, xerr=interval, fmt=".", color=BLUE, lw=1.2 * fine, ms=6 * fine, label="head")
+    ring = {"fillstyle": "none", "ms": 1 + 2 * fine, "mew": fine, "label": "its control"}
+    axes.plot(rows["control_mean"], rows.index, "o", color=VERMILION, **ring)
     low = rows[rows["mean"] < 0.3]  # beyond the left edge
     axes.plot([0.32] * len(low), low.index, "<", color=BLUE, ms=3, label="head below 0.3")
     axes.axvline(tau, color="black", linestyle="--", linewidth=0.8)
@@ -207,7 +209,7 @@ for axes, role in zip(grid, ["local", "syntactic", "block", "nsubj", "dobj", "am
     axes.minorticks_off()
 figure.legend(*grid[0].get_legend_handles_labels(), ncols=3, loc="outside upper center")
 figure.supxlabel("mean sieve bias score (log scale; 1: uniform attention; dashed: τ)")
-figure.supylabel(f"{np.prod(theme.grid_size(table))} heads, ordered by score")
+figure.supylabel(f"{total} heads, ordered by score")
 results.save_figure(figure, f"F10-forest-{task}")
 
 # %%

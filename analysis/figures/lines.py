@@ -94,5 +94,5 @@ def training_curves(history: pd.DataFrame) -> Figure:
     grid = curves(runs, "epoch", "value", series="run", column="measure", height=1.9, sharey=False)
     grid.set(xlim=(0.8 * history["epoch"].min(), 1.05 * history["epoch"].max())).set_axis_labels("epoch", "")
     for axes in grid.axes.flat:
-        axes.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(4, integer=True, min_n_ticks=1))
     return grid.figure

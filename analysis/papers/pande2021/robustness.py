@@ -56,8 +56,8 @@ def threshold_lines(means: pd.DataFrame, tau: float) -> Figure:
             sns.lineplot(part, x="tau", y=column, hue="role", style="role", ax=axes, **look)
             axes.axvline(tau, color="0.5", linestyle="--", linewidth=0.9)
             axes.set(xlabel="threshold τ (score)", ylabel=label)
-            axes.get_legend().set_title("")
-        row[1].get_legend().remove()
+        row[0].get_legend().remove()
+        sns.move_legend(row[1], "center left", bbox_to_anchor=(1, 0.5), title="")
     return figure
 
 
