@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from analysis.figures import theme
 from analysis.figures.colours import SEQUENTIAL
@@ -100,5 +101,6 @@ def role_layer_maps(table: pd.DataFrame, value: str, label: str, row: str) -> Fi
     grid.figure.set_layout_engine("constrained")  # after map_dataframe, which sets another one
     grid.figure.supylabel("role (hatched: not applicable)")
     scale = ScalarMappable(Normalize(0, most), SEQUENTIAL)
-    grid.figure.colorbar(scale, ax=list(grid.axes.flat), aspect=40, pad=0.02, label=label)
+    whole = MaxNLocator(6, integer=True, min_n_ticks=1)
+    grid.figure.colorbar(scale, ax=list(grid.axes.flat), aspect=40, pad=0.02, label=label, ticks=whole)
     return grid.figure
