@@ -174,7 +174,7 @@ for axes, names in zip(grid, panels, strict=True):
     for name in names:
         draw_by_layer(axes, name)
         axes.axhline(uniform[name], xmin=0.95, color=looks[name][0], linewidth=2.5)
-    layers_and_bar = -0.3, model.layers - 0.4
+    layers_and_bar = -0.3, (model.layers - 0.7) / 0.95
     axes.set(
         xlabel=theme.LAYER,
         xticks=range(0, model.layers, 1 + model.layers // 8),
@@ -183,7 +183,8 @@ for axes, names in zip(grid, panels, strict=True):
     )
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), fontsize=7)
 grid[0].set_ylabel("proportion of attention")
-note = "dashed: BERT-base on Wikipedia (published), stretched to this depth"
+stretched = "" if stretch == 1 else ", stretched to this depth"
+note = f"dashed: BERT-base on Wikipedia (published){stretched}"
 figure.supxlabel(f"{note}; bar at the right edge: uniform attention", fontsize=7.5)
 results.save_figure(figure, "clark-F2-surface")
 
