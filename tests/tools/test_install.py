@@ -171,6 +171,17 @@ def test_the_wheel_has_every_file_of_the_package(wheel):
     assert {path for path in expected if "__pycache__" not in path} == installed
 
 
+def test_a_script_that_shadows_the_package_has_the_message_of_the_document(wheel, tmp_path):
+    (tmp_path / "analysis.py").write_text("from analysis import extract\n")
+    done = alone(wheel, tmp_path, "analysis.py")
+    (message,) = re.findall(r"cannot import name '\w+'", done.stderr)
+    document = (ROOT / "docs/install.md").read_text(encoding="utf-8")
+    assert "called `analysis` shadows the package" in document
+    assert f'("{message}")' in " ".join(document.split())
+    (tmp_path / "analysis.py").rename(tmp_path / "mine.py")
+    assert alone(wheel, tmp_path, "mine.py").stderr == ""
+
+
 LIBRARY = """
 import json, sys
 import analysis
