@@ -126,18 +126,14 @@ def parameters(notebook: str, profile: str, settings: Mapping[str, Any] = {}) ->
 
     Raises InputError for an unknown parameter, and for a value of another kind than its annotation or out of range.
     """
-    kinds, values, sections = _annotated(notebook), declared(notebook), load_profile(profile)
+    values, sections = declared(notebook), load_profile(profile)
     choices = [name for name in values if name != "profile"]
     for name in settings:
         if name not in choices:
             raise InputError(f"{notebook} has no parameter {name!r}: choose from {', '.join(choices)}")
     layers = (sections.get("common", {}), sections.get(notebook, {}), settings, {"profile": profile})
     values |= {name: value for layer in layers for name, value in layer.items() if name in values}
-    for name, (kind, _) in kinds.items():
-        if not fits(values[name], eval(kind, ANNOTATIONS)):  # noqa: S307 (of these names alone)
-            hint = " (YAML reads 1e-4 as text: write 1.0e-4)" if "float" in kind else ""
-            raise InputError(f"{notebook}: parameter {name} is {values[name]!r}: give {kind}{hint}")
-    check_ranges(notebook, values)
+    check_values(notebook, values)
     return values
 
 
@@ -147,8 +143,12 @@ def declared_ranges() -> dict[str, dict[str, Any]]:
     return _read(path.read_bytes(), path) if path.exists() else {}
 
 
-def check_ranges(notebook: str, values: Mapping[str, Any]) -> None:
-    """Raises InputError for a parameter that does not meet the conditions of notebooks/ranges.yaml."""
+def check_values(notebook: str, values: Mapping[str, Any]) -> None:
+    """Raises InputError for a parameter of another kind than its annotation, or out of the range in ranges.yaml."""
+    for name, (kind, _) in _annotated(notebook).items():
+        if not fits(values[name], eval(kind, ANNOTATIONS)):  # noqa: S307 (of these names alone)
+            hint = " (YAML reads 1e-4 as text: write 1.0e-4)" if "float" in kind else ""
+            raise InputError(f"{notebook}: parameter {name} is {values[name]!r}: give {kind}{hint}")
     ranges = declared_ranges()
     for name, value in values.items():
         for condition, limit in ranges.get(name, {}).items():
