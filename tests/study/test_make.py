@@ -21,8 +21,7 @@ RUNS = {*runs_of(PROFILE)}
 KNOWN = " ".join(sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml")))
 LAST = {"98_explorer", "99_summary"}
 # In the place of Python: a run takes no time unless SECONDS says so, saves its parameters, and fails if FAIL names it.
-STUB = """#!{python}
-import os, sys, time
+STUB = """import os, sys, time
 sys.path.insert(0, os.getcwd())
 from pathlib import Path
 if sys.argv[1:3] != ["-m", "analysis.run"]:
@@ -47,8 +46,9 @@ sys.exit(run.main(sys.argv[3:]))
 def new(tmp_path_factory) -> Tree:
     """The real notebooks and the real rules, never run."""
     folder = tmp_path_factory.mktemp("new")
-    stub = folder / "python"
-    stub.write_text(STUB.replace("{python}", sys.executable))
+    (folder / "stub.py").write_text(STUB)
+    stub = folder / "my python"
+    stub.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{folder}/stub.py" "$@"\n')
     stub.chmod(0o755)
     return Tree.new(folder, "notebooks", "profiles", python=str(stub))
 
@@ -261,7 +261,7 @@ def test_a_fresh_clone_installs_nothing_unasked(new: Tree, tmp_path: Path, goal:
 
 def test_python_without_the_packages(new: Tree, tmp_path: Path):
     python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\nexec {sys.executable} -S -I "$@"\n')
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S -I "$@"\n')
     python.chmod(0o755)
     for goal in ("verify", "reproduce", "03_test"):
         done = make_in(new.repository, goal, f"PYTHON={python}", f"RESULTS_DIR={tmp_path}/results")

@@ -115,7 +115,7 @@ def test_torch_comes_after_the_hashes_and_the_study_last(checkout, torch):
     """The commands are those of docs/install.md: no command mixes hashes with what has none."""
     command = ["make", "-n", "--no-print-directory", "install", "PYTHON=python", f"TORCH={torch}"]
     planned = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True)
-    echoed = re.sub(r"^python -m pip", "echo", planned.stdout, flags=re.M)
+    echoed = re.sub(r'^"python" -m pip', "echo", planned.stdout, flags=re.M)
     done = subprocess.run(["sh", "-c", echoed], cwd=checkout, capture_output=True, text=True, check=True)
     flags = "install --quiet --disable-pip-version-check"
     index = " --index-url https://download.pytorch.org/whl/cpu" if torch else ""
@@ -129,8 +129,9 @@ def test_torch_comes_after_the_hashes_and_the_study_last(checkout, torch):
 
 def test_too_old_a_python_is_refused_before_the_first_download(checkout, tmp_path):
     old = tmp_path / "python"
-    old.write_text(
-        f"#!{sys.executable}\nimport collections, sys\n"
+    old.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{tmp_path}/old.py" "$@"\n')
+    (tmp_path / "old.py").write_text(
+        "import collections, sys\n"
         "Info = collections.namedtuple('Info', 'major minor')\nsys.version_info = Info(3, 10)\n"
         "assert sys.argv[1] == '-c', 'more than the check is run'\nexec(sys.argv[2])\n"
     )
