@@ -140,8 +140,6 @@ pande2021 := $(call example,$(score)) $(call example,$(tests)) $D/03_test_all $D
 $(sort $(pande2021) $(score) $(tests)): $(DRAWN) $(call room,papers/pande2021)
 $(score): $D/02_score-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
 $(tests): $D/03_test-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
-# Labels are compared with those of all tasks, but for the first look at one.
-$(if $(filter first,$(MAKECMDGOALS)),,$(tests)): $D/03_test_all
 $D/03_test_all: $(pretrained) $(finetuned)
 $D/03_robustness $D/04_compare: $(pretrained) $(finetuned) $D/03_test_all
 $D/04_claims: $(pretrained) $(finetuned)

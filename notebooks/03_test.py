@@ -53,7 +53,6 @@ from analysis.statistics import roles
 from analysis.statistics.controls import controlled_table
 from analysis.statistics.roles import compose
 from analysis.statistics.significance import Rule, published_table
-from analysis.study.profiles import parameters
 from analysis.study.results import Results
 
 style()
@@ -90,10 +89,6 @@ has_role.sum(["layer", "head"]).to_series().astype(int).rename("heads with p < a
 
 # %%
 table = controlled_table(scores, control_scores, Rule(tau, alpha, minimum, resamples, seed))
-saved = f"roles-{task}-finetuned"  # 03_test_all saves the role tables of all tasks
-settings = {name: globals().get(name, value) for name, value in parameters("03_test_all", profile).items()}
-if saved in results.table_names() and settings == parameters("03_test_all", profile):
-    assert table["assigned"].equals(results.load_table(saved)["assigned"]), "run 03_test_all again"
 
 # %% [markdown]
 # ## Roles of all heads (F4)
