@@ -143,6 +143,7 @@ $(tests): $D/03_test-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
 $D/03_test_all: $(pretrained) $(finetuned)
 $D/03_robustness $D/04_compare: $(pretrained) $(finetuned) $D/03_test_all
 $D/04_claims: $(pretrained) $(finetuned)
+$D/03_robustness: benchmarks/results/calibration.csv
 
 # What Does BERT Look At?
 clark2019 := $D/05_clark_surface $D/05_clark_syntax
@@ -227,7 +228,7 @@ data: $(ENVIRONMENT)  ## download the data that profiles glue-minilm and paper r
 	@"$(PYTHON)" -m analysis.study.downloads $(if $(SOURCES),--sources $(SOURCES))
 
 plan:  ## every run of PROFILE: the CPU seconds of the committed results, and their sum
-	@"$(PYTHON)" -m analysis.study.plan --profile $(PROFILE) $(notdir $(RUNS))
+	@"$(PYTHON)" -m analysis.study.provenance --profile $(PROFILE) $(notdir $(RUNS))
 
 runs:  ## list the runs of PROFILE
 	@printf '%s\n' $(notdir $(RUNS))
@@ -256,7 +257,7 @@ notebook: export OMP_NUM_THREADS ?= $(CORES)
 LAB ?=
 # Kernels start in the folder of their notebook, and the package may be installed from another checkout.
 notebook: $(ENVIRONMENT)  ## JupyterLab with working copies of the notebooks in workbook/, which are yours to change
-	@"$(PYTHON)" -m analysis.study.workbook
+	@"$(PYTHON)" -m analysis.study.copies --workbook
 	env -u MPLBACKEND -u PYTHONSTARTUP -u LOCAL_RANK PYTHONPATH="$(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))" \
 	  RESULTS_DIR="$(if $(filter /%,$(RESULTS)),,$(CURDIR)/)$(or $(RESULTS_DIR),results)" \
 	  JUPYTER_CONFIG_PATH="$(CURDIR)/notebooks/.jupyter" "$(PYTHON)" -m jupyterlab --notebook-dir . \

@@ -99,7 +99,7 @@ table = controlled_table(scores, control_scores, Rule(tau, alpha, minimum, resam
 # %%
 families = [[role for role in names if role in {*table["role"]}] for names in roles.families().values()]
 order = [*dict.fromkeys([role for names in families for role in names] + theme.in_order(table["role"]))]
-layers, heads = theme.grid_size(table)
+layers, heads = table[["layer", "head"]].max() + 1
 label = np.stack([theme.layer_head(table, role, "assigned").ravel() for role in order])
 axes = theme.canvas(theme.DOUBLE, 0.21 * len(order) + 0.9)
 rows, places = np.nonzero(label == 1)
@@ -188,7 +188,7 @@ finding(
 
 # %%
 figure, grid = theme.rows_of_axes(6, 3, 2.3, 0.5, sharex=True)
-total = np.prod(theme.grid_size(table))
+total = layers * heads
 fine = min(1, 72 / total)  # lines of more heads are thinner
 for axes, role in zip(grid, ["local", "syntactic", "block", "nsubj", "dobj", "amod"], strict=True):
     rows = table[table["role"] == role].dropna(subset="mean").sort_values("mean").reset_index(drop=True)
