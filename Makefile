@@ -143,7 +143,7 @@ $(tests): $D/03_test-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
 $D/03_test_all: $(pretrained) $(finetuned)
 $D/03_robustness $D/04_compare: $(pretrained) $(finetuned) $D/03_test_all
 $D/04_claims: $(pretrained) $(finetuned)
-$D/03_robustness: benchmarks/results/calibration.csv
+$D/03_robustness: $(wildcard benchmarks/results/calibration.csv)
 
 # What Does BERT Look At?
 clark2019 := $D/05_clark_surface $D/05_clark_syntax

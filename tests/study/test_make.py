@@ -49,7 +49,7 @@ def new(tmp_path_factory) -> Tree:
     stub = folder / "my python"
     stub.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{folder}/stub.py" "$@"\n')
     stub.chmod(0o755)
-    return Tree.new(folder, "notebooks", "profiles", python=str(stub))
+    return Tree.new(folder, "notebooks", "profiles", "benchmarks/results", python=str(stub))
 
 
 @pytest.fixture(scope="session")
@@ -105,6 +105,7 @@ DOWN = {  # the notebooks that a changed file runs again
     "notebooks/99_summary.py": (),
     "notebooks/02_score.py": ("02_",),
     "notebooks/03_robustness.py": ("03_robustness",),
+    "benchmarks/results/calibration.csv": ("03_robustness",),
     "notebooks/01_extract.py": (*EXTRACTED, *SYNTHESIS, "11_"),
     "notebooks/05_clark_surface.py": ("05_", *SYNTHESIS),
     "analysis/papers/pande2021/__init__.py": ("02_", "03_", "04_", *SYNTHESIS, "11_"),
