@@ -193,7 +193,9 @@ fine = min(1, 72 / total)  # lines of more heads are thinner
 for axes, role in zip(grid, ["local", "syntactic", "block", "nsubj", "dobj", "amod"], strict=True):
     rows = table[table["role"] == role].dropna(subset="mean").sort_values("mean").reset_index(drop=True)
     interval = [rows["mean"] - rows["low"], rows["high"] - rows["mean"]]
-    axes.errorbar(rows["mean"], rows.index, xerr=interval, fmt=".", color=BLUE, lw=1.2 * fine, ms=6 * fine, label="head")
+    axes.errorbar(
+        rows["mean"], rows.index, xerr=interval, fmt=".", color=BLUE, lw=1.2 * fine, ms=6 * fine, label="head"
+    )
     ring = {"fillstyle": "none", "ms": 1 + 2 * fine, "mew": fine, "label": "its control"}
     axes.plot(rows["control_mean"], rows.index, "o", color=VERMILION, **ring)
     low = rows[rows["mean"] < 0.3]  # beyond the left edge
