@@ -186,7 +186,7 @@ class Compared(NamedTuple):
         if self.metric == "accuracy":
             return change_interval(*self.discordant(), len(self.base), alpha)
 
-        def changes(counts: Int[np.ndarray, "*draw sequence"]) -> Float[np.ndarray, "variant *draw"]:
+        def changes(counts: Int[np.ndarray, "*draw sequence"]) -> Float[np.ndarray, " variant *draw"]:
             before, after = self.weighted(counts)
             # BCa counts draws that equal the estimate: rounding must not make them differ.
             return np.moveaxis(np.round(after - before, 12), -1, 0)
@@ -255,7 +255,7 @@ def compared(logits: xr.DataArray, labels: Labels, metric: str) -> Compared:
     return Compared(metric, parts[1]["intervention"].values.tolist(), base[0], others)
 
 
-def permutation_p(extreme: Bool[np.ndarray, "draw *variant"]) -> Float[np.ndarray, "*variant"] | float:
+def permutation_p(extreme: Bool[np.ndarray, " draw *variant"]) -> Float[np.ndarray, "*variant"] | float:
     """The p of a permutation test from which draws are at least as extreme as the sample."""
     return (1 + extreme.sum(axis=0)) / (1 + len(extreme))
 

@@ -180,7 +180,7 @@ def adjust(p: Float[np.ndarray, "..."] | pd.Series, method: str) -> Float[np.nda
     return adjusted
 
 
-def _holm(p: Float[np.ndarray, "test"]) -> Float[np.ndarray, "test"]:
+def _holm(p: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
     """The adjusted p-values of Holm 1979; `multipletests` takes 0.1 s for them, since it collects garbage first."""
     order = np.argsort(p)
     adjusted = np.empty_like(p)
