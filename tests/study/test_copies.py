@@ -1,30 +1,18 @@
-"""Executed copies: folded set-up, alternative texts, links, prose brought up to date; working copies for JupyterLab."""
+"""Executed copies: folded set-up, alternative texts, links to the neighbours, prose that is brought up to date."""
 
 import re
 
 import nbformat
 import pytest
-from nbconvert import HTMLExporter
 from studies import Study, error_of
 
-from analysis.files import ROOT, parse_yaml
+from analysis.files import parse_yaml
 from analysis.run import run
-from analysis.study.copies import DICTIONARY, described, linked, prepared, refresh, update_workbook
-
-
-def test_set_up_is_folded_in_a_web_page():
-    """What the cell printed stays."""
-    cells = [nbformat.v4.new_code_cell(text) for text in ("n = 1", "import numpy")]
-    cells[0].metadata["tags"] = ["parameters"]
-    cells[1].outputs = [nbformat.v4.new_output("stream", name="stdout", text="300 sequences")]
-    page, _ = HTMLExporter().from_notebook_node(prepared(nbformat.v4.new_notebook(cells=cells)))
-    text = page[page.index("<main") :]
-    assert "numpy" not in text
-    assert "300 sequences" in text
+from analysis.study.copies import DICTIONARY, described, linked, refresh
 
 
 def test_a_picture_has_a_caption_and_an_alternative_text():
-    """What the dictionary says of the figure, or else the heading above it, also in a web page; once, if repeated."""
+    """What the dictionary says of the figure, or else the heading above it; once, if repeated."""
     picture = nbformat.v4.new_output("display_data", {"image/png": "iVBORw0KGgo="})
     codes = ['results.save_figure(head_grids(a, "b"), f"F3-means-{task}")', "draw()"]
     notebook = nbformat.v4.new_notebook()
@@ -40,8 +28,6 @@ def test_a_picture_has_a_caption_and_an_alternative_text():
         [output.data.get("text/markdown") for output in notebook.cells[place].outputs[1:]] for place in (1, 3)
     ]
     assert below == [[caption], []]
-    pages = HTMLExporter(extra_template_basedirs=[str(ROOT / "tools")], template_name="report")
-    assert f'alt="{texts[0]}"' in pages.from_notebook_node(notebook)[0]
 
 
 ORDER = ["01_first-mrpc", "02_second", "99_last"]
@@ -84,33 +70,3 @@ def test_prose_is_rewritten_and_nothing_else(study: Study, monkeypatch):
         "the code of 01_first-mrpc differs from notebooks/: run make reprod"
     )
     assert path.read_bytes() == refreshed
-
-
-def test_a_copy_follows_its_script_until_it_is_changed(study: Study, capsys):
-    folder = study.folder / "workbook"
-    path = folder / "01_first.ipynb"
-    study.notebook("01_first", "1 + 1")
-    update_workbook(folder)
-    copy = nbformat.read(path, as_version=4)
-    assert copy.cells[-1].source == "1 + 1"
-    assert copy.metadata.kernelspec.name == "python3"
-    copy.cells[-1].outputs = [nbformat.v4.new_output("stream", text="2")]  # a run alone is no change
-    nbformat.write(copy, path)
-    executed = path.read_bytes()
-    update_workbook(folder)
-    assert path.read_bytes() == executed
-    study.notebook("01_first", "1 + 2")
-    update_workbook(folder)
-    copy = nbformat.read(path, as_version=4)
-    assert copy.cells[-1].source == "1 + 2"
-    copy.cells[-1].source = "1 + 3"
-    nbformat.write(copy, path)
-    changed = path.read_bytes()
-    update_workbook(folder)
-    assert capsys.readouterr().out == ""
-    study.notebook("01_first", "1 + 4")
-    update_workbook(folder)
-    assert path.read_bytes() == changed
-    assert capsys.readouterr().out.startswith(
-        "workbook/01_first.ipynb stays as you changed it, and its script is newer"
-    )
