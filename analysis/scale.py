@@ -32,7 +32,7 @@ from analysis.scores.sieves import resolve
 from analysis.statistics.moments import merge, moments, moments_table
 from analysis.statistics.roles import PUBLISHED_ROLES
 from analysis.texts.examples import UNIVERSAL, Example, check_text
-from analysis.texts.syntax import parse
+from analysis.texts.syntax import parse, parser_name
 
 try:
     import ray
@@ -157,7 +157,7 @@ def first_line(error: Exception) -> str:
 
 def run(options: argparse.Namespace) -> None:
     """Scores the corpus and writes the role table; raises InputError for wrong input, also an output of another run."""
-    corpus, output = expand(options.corpus), expand(options.output)
+    corpus, output = expand(options.corpus), expand(options.output).absolute()  # as Ray needs it
     paths = files_of(corpus, FORMATS) if corpus.is_dir() else [corpus]
     files = {
         path.relative_to(corpus if corpus.is_dir() else corpus.parent).as_posix(): path for path in paths
@@ -180,10 +180,13 @@ def run(options: argparse.Namespace) -> None:
     weights = {name: value for name, value in encoder.provenance.items() if name != "device"}
     shape = {"layers": encoder.layers, "heads": encoder.heads}
     this_run = json.loads(json.dumps(settings | {"files": sizes} | weights | shape))
+    if options.parser:
+        parser_name(options.parser)  # raises for one that cannot be loaded
     record = output / "run.json"
-    if record.exists() and json.loads(record.read_text()) != this_run:
+    is_same = record.exists() and json.loads(record.read_text()) == this_run
+    if not is_same and any(output.glob("scores/*")):
         raise InputError(f"{record} is of another run: name another folder")
-    if not record.exists():
+    if not is_same:
         (output / "texts").mkdir(parents=True, exist_ok=True)
         save_with_ids(files, options.columns, output / "texts")
         write_text(record, json.dumps(this_run, indent=1) + "\n")

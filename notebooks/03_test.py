@@ -53,7 +53,6 @@ from analysis.statistics import roles
 from analysis.statistics.controls import controlled_table
 from analysis.statistics.roles import compose
 from analysis.statistics.significance import Rule, published_table
-from analysis.study.profiles import parameters
 from analysis.study.results import Results
 
 style()
@@ -90,10 +89,6 @@ has_role.sum(["layer", "head"]).to_series().astype(int).rename("heads with p < a
 
 # %%
 table = controlled_table(scores, control_scores, Rule(tau, alpha, minimum, resamples, seed))
-saved = f"roles-{task}-finetuned"  # 03_test_all saves the role tables of all tasks
-settings = {name: globals().get(name, value) for name, value in parameters("03_test_all", profile).items()}
-if saved in results.table_names() and settings == parameters("03_test_all", profile):
-    assert table["assigned"].equals(results.load_table(saved)["assigned"]), "run 03_test_all again"
 
 # %% [markdown]
 # ## Roles of all heads (F4)
@@ -104,7 +99,7 @@ if saved in results.table_names() and settings == parameters("03_test_all", prof
 # %%
 families = [[role for role in names if role in {*table["role"]}] for names in roles.families().values()]
 order = [*dict.fromkeys([role for names in families for role in names] + theme.in_order(table["role"]))]
-layers, heads = theme.grid_size(table)
+layers, heads = table[["layer", "head"]].max() + 1
 label = np.stack([theme.layer_head(table, role, "assigned").ravel() for role in order])
 axes = theme.canvas(theme.DOUBLE, 0.21 * len(order) + 0.9)
 rows, places = np.nonzero(label == 1)
@@ -193,12 +188,14 @@ finding(
 
 # %%
 figure, grid = theme.rows_of_axes(6, 3, 2.3, 0.5, sharex=True)
-total = np.prod(theme.grid_size(table))
+total = layers * heads
 fine = min(1, 72 / total)  # lines of more heads are thinner
 for axes, role in zip(grid, ["local", "syntactic", "block", "nsubj", "dobj", "amod"], strict=True):
     rows = table[table["role"] == role].dropna(subset="mean").sort_values("mean").reset_index(drop=True)
     interval = [rows["mean"] - rows["low"], rows["high"] - rows["mean"]]
-    axes.errorbar(rows["mean"], rows.index, xerr=interval, fmt=".", color=BLUE, lw=1.2 * fine, ms=6 * fine, label="head")
+    axes.errorbar(
+        rows["mean"], rows.index, xerr=interval, fmt=".", color=BLUE, lw=1.2 * fine, ms=6 * fine, label="head"
+    )
     ring = {"fillstyle": "none", "ms": 1 + 2 * fine, "mew": fine, "label": "its control"}
     axes.plot(rows["control_mean"], rows.index, "o", color=VERMILION, **ring)
     low = rows[rows["mean"] < 0.3]  # beyond the left edge

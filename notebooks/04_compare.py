@@ -274,4 +274,4 @@ if compare_published:
     compared = [published.compare_maps(table, published.scores()) for table in states]
     maps = pd.concat([part.assign(state=state) for state, part in zip(STATES, compared, strict=True)])
     results.save_table(maps, "published")
-    display(maps)
+    display(maps)  # noqa: F821

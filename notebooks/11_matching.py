@@ -35,7 +35,9 @@ source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
 pair_tasks: list = ["toy-mrpc", "toy-qqp", "toy-qnli"]
 single_tasks: list = ["toy-sst-2"]
 seeds: list = [0, 1]  # fine-tuning runs
-heads: list | None = None  # such as [[2, 9], [1, 1]]; none: those with a match score above the threshold
+heads: list[list[int]] | None = (
+    None  # such as [[2, 9], [1, 1]]; none: those with a match score above the threshold
+)
 threshold: float = 5.0  # match score of a matching head; 1 is uniform attention
 doses: list = [0.1, 0.25, 0.5, 0.75, 1.0]  # shares of attention that the dial moves
 matched_n: int = 150  # dev sequences that match scores are means over
@@ -128,7 +130,7 @@ table, scores_of_heads = matching_runs.match_tables(states, matched, threshold, 
 results.save_table(table, "matching_heads")
 roles = {task: results.load_table(f"roles-{task}-pretrained") for task in pairs}
 ordered = matching.matching_heads(roles.values(), 0)  # all heads, the highest match score first
-chosen = matching.matching_heads(roles.values(), threshold) if heads is None else [*map(tuple, heads)]
+chosen = matching.matching_heads(roles.values(), threshold, heads)
 
 # %%
 layer, head = [(0, 0), *chosen[:1]][-1]

@@ -25,7 +25,7 @@ readme: bool = False  # write the verdicts and numbers into README.md and docs/c
 import pandas as pd
 from IPython.display import Markdown
 
-from analysis.figures.summary import head_summary
+from analysis.figures.edits import head_summary
 from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.statistics.effects import AUC

@@ -26,12 +26,13 @@ def imported(path) -> set[str]:
     return prefixes & {*MODULES}
 
 
-def reached(waiting: set[str]) -> set[str]:
-    """These modules and all that they import, also through others."""
+def reached(waiting: set[str], ends: frozenset[str] = frozenset()) -> set[str]:
+    """These modules and all that they import, also through others, but not through those of the rooms `ends`."""
     modules: set[str] = set()
     while waiting := waiting - modules:
         modules |= waiting
-        waiting = set().union(*(imported(MODULES[name]) for name in waiting))
+        followed = (name for name in waiting if not {*name.split(".")[1:2]} & ends)
+        waiting = set().union(*(imported(MODULES[name]) for name in followed))
     return modules
 
 

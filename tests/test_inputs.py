@@ -20,6 +20,7 @@ from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.encoders.redirection import redirect
 from analysis.errors import InputError
+from analysis.files import files_of
 from analysis.run import run
 from analysis.scale import main as scale
 from analysis.scores.extraction import extract
@@ -70,7 +71,14 @@ class Material:
         command = [str(self.file(f"texts/{name}", content).parent), str(self.folder / output)]
         with redirect_stderr(io.StringIO()) as stderr, redirect_stdout(io.StringIO()):
             assert scale([*command, "--encoder", "tiny", *arguments]) == 1
+        assert not (self.folder / output / "run.json").exists()  # which would refuse the corrected command
         raise InputError(stderr.getvalue().splitlines()[-1].removeprefix("error: "))
+
+    def linked(self, target: str | Path) -> None:
+        """The texts of a folder with a link."""
+        (self.folder / "texts").mkdir()
+        (self.folder / "texts/link").symlink_to(target)
+        files_of(self.folder / "texts", {".txt"})
 
     def tuned(self, train: list[Example]) -> Any:
         """The tiny encoder, fine-tuned on these examples."""
@@ -142,6 +150,9 @@ TEXTS = [
     ("is no corpus: give a file that ends in", lambda m: m.scored("text", name="corpus.docx")),
     ("lie in one another", lambda m: m.scored('{"text": "b"}\n', output="texts/out")),
     ("holds no text", lambda m: m.scored("\n", name="corpus.txt")),
+    ("the spaCy pipeline 'nosuch' cannot", lambda m: m.scored('{"text": "b"}\n', "--parser", "nosuch")),
+    ("link is a link to nothing", lambda m: m.linked("nowhere")),
+    ("link is a link to a folder", lambda m: m.linked(m.folder)),
 ]
 ENCODERS = [
     ("no such checkpoint folder", lambda m: load_encoder(m.folder / "none")),

@@ -41,13 +41,20 @@ def scored_ids(output: Path) -> list[str]:
     return sorted(pyarrow.dataset.dataset(output / "scores").to_table(columns=["id"])["id"].to_pylist())
 
 
-def test_killed_run_resumes_and_gives_the_table_of_one_process(corpus: Path, tmp_path: Path, capsys):
-    """Every text has one row of scores; a third command scores nothing, and another encoder is refused."""
-    output = tmp_path / "output"
-    arguments = [str(corpus), str(output), "--columns", "one", "two"]
+def test_killed_run_resumes_and_gives_the_table_of_one_process(
+    corpus: Path, tmp_path: Path, monkeypatch, capsys
+):
+    """Every text has one row of scores; a third command scores nothing, and another encoder is refused.
+
+    Paths are relative to the folder of the shell.
+    """
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    output = Path("output")
+    arguments = [corpus.name, str(output), "--columns", "one", "two"]
     command = [sys.executable, "-c", SMALL_BLOCKS, *arguments]
     with (tmp_path / "log").open("w") as log:
-        running = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
+        running = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
     while running.poll() is None and len([*output.glob("scores/*.parquet")]) < 2:
         sleep(0.05)
     assert running.poll() is None, (tmp_path / "log").read_text()[-2000:]

@@ -213,12 +213,16 @@ def load_encoder(
 
 
 def check_usable(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str) -> None:
-    """Raises InputError for a model without layers, a decoder, damaged weights, or a tokenizer of another model."""
+    """Raises InputError for a model without layers or heads, a decoder, damaged weights, or another tokenizer."""
     config, rows = model.config, model.get_input_embeddings().weight.shape[0]
     if config.is_encoder_decoder or getattr(config, "is_decoder", False):
         raise InputError(f"{name} is a {config.model_type} with a decoder: give a BERT-like encoder")
     if not getattr(config, "num_hidden_layers", 1):
         raise InputError(f"{name} has no layers: give a BERT-like encoder")
+    if not getattr(config, "num_attention_heads", 0):
+        raise InputError(
+            f"{name} is a {config.model_type}, which has no attention heads: give a BERT-like encoder"
+        )
     if damaged := next(
         (key for key, weight in model.named_parameters() if not weight.isfinite().all()), None
     ):

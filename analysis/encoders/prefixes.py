@@ -151,6 +151,6 @@ def _states(result: Tensor | tuple[Tensor, ...]) -> Tensor:
     return result[0] if isinstance(result, tuple) else result
 
 
-def _repeated(values: Shaped[Tensor, "row *rest"], count: int) -> Shaped[Tensor, "rows *rest"]:
+def _repeated(values: Shaped[Tensor, " row *rest"], count: int) -> Shaped[Tensor, " rows *rest"]:
     """A batch repeated `count` times; the same tensor if `count` is 1."""
     return values.expand(count, *values.shape).flatten(0, 1)

@@ -14,8 +14,7 @@ import pandas as pd
 
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
-from analysis.explorer.packing import Sentence, merge_states, pack
-from analysis.explorer.payload import Shape, scores_of, values_of, with_groups
+from analysis.explorer.packing import Sentence, Shape, merge_states, pack, scores_of, values_of, with_groups
 from analysis.files import write_text
 from analysis.scores.sieves import SIEVES
 from analysis.statistics.roles import LABELS, ROLES

@@ -97,7 +97,7 @@ def text_widths(texts: Sequence[str], size: float) -> list[float]:
 
 
 def _draw_arrow(
-    axes: Axes, centres: Float[np.ndarray, "token"], query: int, target: int, opacity: float, shade: tuple
+    axes: Axes, centres: Float[np.ndarray, " token"], query: int, target: int, opacity: float, shade: tuple
 ) -> None:
     """An arc above the boxes from token `query` to `target`, higher the farther; a loop when they are one."""
     reach = abs(centres[target] - centres[query]) / np.ptp(centres) if target != query else 0.0

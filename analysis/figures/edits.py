@@ -1,21 +1,22 @@
-"""Effects of edits: a mark for each run with its interval, and answers against the dose of the dial."""
+"""Effects of edits: a mark for each run, answers against the dose of the dial, and all heads of an encoder at once."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 
 from analysis.figures import theme
 from analysis.figures.attention import attention_lines
-from analysis.figures.colours import BLUE, MATCHING_HEADS
-from analysis.figures.theme import DOUBLE, HEAD, LAYER
+from analysis.figures.colours import BLUE, MATCHING_HEADS, colour, ink, marker
+from analysis.figures.grids import LAYER_UPWARDS
+from analysis.figures.theme import DOUBLE, HEAD, LAYER, as_written
 
 MATCHING, TO_OWN, OTHERS = (
-    {"color": colour, "linestyle": dash}
-    for colour, dash in ((MATCHING_HEADS, "-"), (BLUE, "--"), ("0.8", "-"))
+    {"color": shade, "linestyle": dash} for shade, dash in ((MATCHING_HEADS, "-"), (BLUE, "--"), ("0.8", "-"))
 )
 NATURAL_DOSE = {"color": "0.4", "linestyle": ":", "linewidth": 0.8}
 
@@ -71,9 +72,8 @@ def dial_panels(table: pd.DataFrame, sets: pd.DataFrame, natural: str, own_text:
     tasks = [*table.loc[table["edit"].eq(natural), "task"].unique()]
     if not tasks:
         return theme.empty("no head matches")
-    figure, grid = theme.panels(
-        len(tasks), 3, 2.0, "dose: share of attention moved", 'pairs called "match" (proportion)'
-    )
+    names = "dose: share of attention moved", 'pairs called "match" (proportion)'
+    figure, grid = theme.panels(len(tasks), 3, 2.0, *names)
     for axes, task in zip(grid, tasks, strict=True):
         rows = table[table["task"] == task]
         for seed, run in rows.groupby("seed"):
@@ -115,6 +115,8 @@ def shares_by_edit(table: pd.DataFrame, names: Sequence[str]) -> Figure:
         return theme.empty("no head matches")
     tasks, pairs = [*table["task"].unique()], [*table["pair"].unique()]
     figure, grid = theme.panels(len(tasks), 3, 2.2, "the second text", 'called "match" (proportion)')
+    symbols = "os^D"[: len(names)]
+    looks = [{"marker": mark, "color": f"C{number}", "ls": ""} for number, mark in enumerate(symbols)]
     for axes, task in zip(grid, tasks, strict=True):
         rows = table[table["task"] == task]
         for number, edit in enumerate(names):
@@ -122,23 +124,11 @@ def shares_by_edit(table: pd.DataFrame, names: Sequence[str]) -> Figure:
             steps = marks.groupby("pair").cumcount() - (marks["seed"].nunique() - 1) / 2
             places = marks["pair"].map(pairs.index) + 0.18 * (number - (len(names) - 1) / 2) + 0.04 * steps
             ends = [(marks["share"] - marks["low"]).clip(0), (marks["high"] - marks["share"]).clip(0)]
-            axes.errorbar(
-                places, marks["share"], yerr=ends, fmt="os^D"[number], color=f"C{number}", ms=3, lw=0.7
-            )
+            axes.errorbar(places, marks["share"], yerr=ends, ms=3, elinewidth=0.7, **looks[number])
         axes.set(title=task, xticks=range(len(pairs)), ylim=(-0.03, 1.03))
         axes.set_xticklabels([pair.replace("two words ", "two words\n") for pair in pairs])
-    key = [
-        Line2D(
-            [],
-            [],
-            color=f"C{number}",
-            marker="os^D"[number],
-            ls="",
-            ms=4,
-            label=edit.replace("none", "as they are"),
-        )
-        for number, edit in enumerate(names)
-    ]
+    texts = [edit.replace("none", "as they are") for edit in names]
+    key = [Line2D([], [], ms=4, label=text, **look) for text, look in zip(texts, looks, strict=True)]
     figure.legend(handles=key, ncols=4, loc="outside upper center", title="the matching heads")
     return figure
 
@@ -157,12 +147,69 @@ def rank_panels(effects: pd.DataFrame, tasks: Sequence[str]) -> Figure:
         by_metric = effects[effects["task"] == task].set_index(["layer", "head", "metric"]).unstack("metric")
         ranks = by_metric["rank"].assign(lowers=by_metric["low", "auc"] > 0).sort_values("auc")
         axes.axline((1, 1), slope=1, color="0.8", lw=0.6, zorder=0)
-        for lowers, colour in ((False, "0.75"), (True, "black")):
+        for lowers, shade in ((False, "0.75"), (True, "black")):
             heads = ranks[ranks["lowers"] == lowers]
-            axes.scatter(heads["auc"], heads["loss"], s=10, color=colour, linewidth=0)
+            axes.scatter(heads["auc"], heads["loss"], s=10, color=shade, linewidth=0)
         height = -np.inf
         for (layer, head), row in ranks[ranks["lowers"]].head(NAMED).sort_values("loss").iterrows():
             height = max(height + 0.08 * len(ranks), row["loss"])  # names do not lie upon one another
             axes.text(row["auc"] + 0.04 * len(ranks), height, f"{layer}-{head}", va="center", fontsize=6.5)
         axes.set(title=task)
     return figure
+
+
+# Where the mark of a role stands in the cell of a head.
+PLACES = {"local": (-0.22, 0.2), "syntactic": (0.22, 0.2), "block": (0, -0.2)}
+# How full it is by the strictest count that the head is in, and the name of this count.
+FILLS = {
+    "assigned": ("none", "published rule"),
+    "exceeds_control": ("left", "exceeds the control"),
+    "assigned_controlled": ("full", "exceeds it by τ − 1"),
+}
+
+
+@as_written
+def head_summary(
+    table: pd.DataFrame,
+    effect: Float[np.ndarray, "layer head"],
+    label: str,
+    framed: Bool[np.ndarray, "layer head"],
+    frame: str,
+) -> Figure:
+    """The heads of one encoder: colour for the ablation effect, marks for roles that have a control, frames.
+
+    `table` is the role table of one task and state; `effect` (NaN: not measured) is named `label`, and `frame` says
+    what the `framed` heads are. Syntactic is the pooled role.
+    """
+    layers, heads = effect.shape
+    axes = theme.canvas(DOUBLE, 0.42 * layers + 1.3)
+    top = np.nanmax(effect, initial=1e-6)
+    pale = {"cmap": "Greys", "vmin": 0, "vmax": 2 * top}  # so that marks stand out
+    mesh = theme.layer_head_mesh(axes, effect, **pale)
+    axes.figure.colorbar(mesh, ax=axes, label=label, format="{x:g}").ax.set_ylim(0, top)
+    for role, (across, upwards) in PLACES.items():
+        rows = table[(table["role"] == role) & table["assigned"].eq(True)]
+        for (layer, head), labels in rows.groupby(["layer", "head"])[[*FILLS]]:
+            strictest = [fill for count, (fill, _) in FILLS.items() if labels[count].eq(True).any()][-1]
+            axes.plot(head + across, layer + upwards, ms=6.5, fillstyle=strictest, **_look(role))
+    grid = {"color": "0.75", "linewidth": 0.6, "zorder": 0}
+    axes.hlines(np.arange(1, layers) - 0.5, -0.5, heads - 0.5, **grid)
+    axes.vlines(np.arange(1, heads) - 0.5, -0.5, layers - 0.5, **grid)
+    for layer, head in np.argwhere(framed):
+        corner = head - 0.46, layer - 0.46
+        axes.add_patch(Rectangle(corner, 0.92, 0.92, fill=False, ec=MATCHING_HEADS, lw=2.2))
+    axes.set(xlabel=HEAD, ylabel=LAYER_UPWARDS, xlim=(-0.5, heads - 0.5), ylim=(-0.5, layers - 0.5))
+    theme.integer_ticks(axes, bins=12)
+    key = [Line2D([], [], label=role, **_look(role)) for role in PLACES]
+    look = {"color": "0.3", "linestyle": "", "marker": "o", "markerfacecoloralt": "white"}
+    key += [Line2D([], [], fillstyle=fill, label=name, **look) for fill, name in FILLS.values()]
+    square = {"marker": "s", "ms": 9, "mfc": "none", "mec": MATCHING_HEADS, "mew": 2.2}
+    key += [Line2D([], [], linestyle="", label=frame, **square)]
+    axes.figure.legend(handles=key, ncols=4, loc="outside lower center", title="roles after fine-tuning")
+    return axes.figure
+
+
+def _look(role: str) -> dict[str, object]:
+    """The mark of a role, whose empty part is white."""
+    look = {"marker": marker(role), "color": colour(role), "markeredgecolor": ink(role)}
+    return look | {"markerfacecoloralt": "white", "linestyle": ""}

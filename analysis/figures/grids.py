@@ -51,9 +51,8 @@ def head_grids(
     one_row = len(values) == columns
     figure.supylabel(LAYER_UPWARDS.replace(", ", ",\n") if one_row else LAYER_UPWARDS)
     beyond = _beyond(np.concatenate([grid.ravel() for grid in values.values()]), mesh.norm)
-    figure.colorbar(
-        mesh, ax=panels, extend=beyond, aspect=40, pad=0.02, label=label, format="{x:g}", ticks=ticks
-    )
+    bar = {"aspect": 40, "pad": 0.02, "format": "{x:g}"}
+    figure.colorbar(mesh, ax=panels, extend=beyond, label=label, ticks=ticks, **bar)
     return figure
 
 
@@ -86,16 +85,8 @@ def role_layer_maps(table: pd.DataFrame, value: str, label: str, row: str) -> Fi
         wide = data.pivot(index="role", columns="layer", values="number").reindex(roles)
         texts = wide.map(lambda number: f"{number:g}" if number > 0 else "")
         theme.hatch_missing(plt.gca())
-        sns.heatmap(
-            wide,
-            annot=texts,
-            fmt="",
-            cmap=SEQUENTIAL,
-            vmin=0,
-            vmax=most,
-            cbar=False,
-            annot_kws={"fontsize": 7},
-        )
+        scale = {"cmap": SEQUENTIAL, "vmin": 0, "vmax": most, "cbar": False}
+        sns.heatmap(wide, annot=texts, fmt="", annot_kws={"fontsize": 7}, **scale)
 
     grid.map_dataframe(draw).set_axis_labels(LAYER, "").set_titles("{col_name}")
     grid.figure.set_layout_engine("constrained")  # after map_dataframe, which sets another one

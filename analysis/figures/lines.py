@@ -35,13 +35,12 @@ def curves(
     y: str,
     series: str,
     column: str,
-    row: str | None = None,
     columns: int | None = None,
     height: float = 1.5,
     sharey: bool | str = True,
     log: bool = False,
 ) -> sns.FacetGrid:
-    """`y` over `x`, a line per value of `series`, a panel per value of `column` (and `row`), in order of appearance.
+    """`y` over `x`, a line per value of `series`, a panel per value of `column`, in order of appearance.
 
     Columns `low` and `high` of the table, if there, are the ends of error bars. At most `columns` panels stand in a
     row, each `height` inches high. `log`: a logarithmic axis with a tick at every x.
@@ -49,8 +48,8 @@ def curves(
     panels = table[column].nunique()
     columns = columns and even_columns(panels, columns)
     grid = sns.FacetGrid(
-        table, col=column, row=row, col_wrap=columns, height=height, sharey=sharey,
-        aspect=DOUBLE / (columns or panels) / height, margin_titles=row is not None,
+        table, col=column, col_wrap=columns, height=height, sharey=sharey,
+        aspect=DOUBLE / (columns or panels) / height,
     )  # fmt: skip
     looks = dict(zip(dict.fromkeys(table[series]), itertools.cycle(LOOKS), strict=False))
 
@@ -68,7 +67,7 @@ def curves(
         grid.set(xscale="log", xticks=ticks, xticklabels=[f"{tick:,}" for tick in ticks])
         grid.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
         grid.tick_params(axis="x", rotation=90)
-    grid.set_titles(row_template="{row_name}", col_template="{col_name}")
+    grid.set_titles("{col_name}")
     name_series(grid)
     return grid
 

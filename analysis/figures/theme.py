@@ -4,6 +4,7 @@ import itertools
 import math
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -21,6 +22,7 @@ from analysis.figures.colours import MISSING, SEQUENTIAL
 from analysis.roles import ROLES, families
 from analysis.statistics.layers import head_grid
 
+LOOK = Path(__file__).with_name("study.mplstyle")  # sizes of text and lines; reproducible files
 SINGLE, DOUBLE = 3.3, 6.9  # inches: one and two columns of a printed page
 
 STATE_NAMES = {"pretrained": "pre-trained", "finetuned": "fine-tuned"}  # as figures write them
@@ -39,16 +41,8 @@ def style() -> None:
     Settings of the user (matplotlibrc) do not act. In a notebook, figures then have twice the pixels.
     """
     mpl.rcdefaults()
-    texts = ["font.size", "axes.labelsize", "axes.titlesize", "figure.labelsize", "figure.titlesize"]
-    sizes = dict.fromkeys([*texts, "legend.title_fontsize"], 8.0)
-    sizes |= dict.fromkeys(["xtick.labelsize", "ytick.labelsize", "legend.fontsize"], 7.5)
-    widths = ["axes.linewidth", "xtick.major.width", "ytick.major.width", "hatch.linewidth"]
-    lines = dict.fromkeys(widths, 0.6)
-    ticks = {"xtick.major.size": 3.0, "ytick.major.size": 3.0, "axes.titlepad": 4.0, "legend.frameon": False}
-    files = {"svg.fonttype": "none", "svg.hashsalt": "heads", "figure.dpi": 96, "savefig.dpi": 300}
-    fonts = {"font.sans-serif": ["DejaVu Sans"]}  # comes with matplotlib: figures are equal on every machine
     sns.set_theme(context="paper", style="ticks", palette="colorblind")
-    mpl.rcParams.update(sizes | lines | ticks | files | fonts)
+    mpl.rcParams.update(mpl.rc_params_from_file(LOOK, use_default_template=False))
     if "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None:
         from matplotlib_inline.backend_inline import set_matplotlib_formats
 
@@ -121,11 +115,6 @@ def heads_by_layer(axes: Axes, layers: int, heads: int) -> None:
     axes.set_xlim(-0.5, layers * heads - 0.5)
     axes.set_xticks((np.arange(layers) + 0.5) * heads - 0.5, labels=map(str, range(layers)))
     axes.tick_params(axis="x", length=0)
-
-
-def grid_size(table: pd.DataFrame) -> tuple[int, int]:
-    """Layers and heads of a role table."""
-    return int(table["layer"].max()) + 1, int(table["head"].max()) + 1
 
 
 def layer_head(table: pd.DataFrame, role: str, value: str) -> Float[np.ndarray, "layer head"]:

@@ -101,9 +101,9 @@ def halves(units: pd.Series, seed: int = 0) -> Bool[np.ndarray, " row"]:
 
 
 def cross_fitted(
-    correct: Bool[np.ndarray, "case *place"],
+    correct: Bool[np.ndarray, " case *place"],
     first_half: Bool[np.ndarray, " case"],
-    scored: Bool[np.ndarray, "case *place"] | None = None,
+    scored: Bool[np.ndarray, " case *place"] | None = None,
 ) -> Bool[np.ndarray, " case"]:
     """Whether each case is right at the place (a head) that is best in the half without the case.
 

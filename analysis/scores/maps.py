@@ -125,7 +125,7 @@ def _shuffle(seed: int, layer: int, attention: Attention, batch: Sequence[Layout
     return rows.gather(3, order[:, None, None, :].expand_as(attention))
 
 
-def _order(layout: Layout, size: int, seed: int) -> Int[np.ndarray, "token"]:
+def _order(layout: Layout, size: int, seed: int) -> Int[np.ndarray, " token"]:
     """The positions of a padded sequence with its word pieces permuted."""
     order, pieces = np.arange(size), np.flatnonzero(layout.text >= 0)
     order[pieces] = np.random.default_rng([seed, crc32(layout.id.encode())]).permutation(pieces)

@@ -1,16 +1,20 @@
-"""What an intervention changes: paired changes of a metric between two sets of answers to the same sequences."""
+"""What an intervention changes: paired changes of a metric between two sets of answers to the same sequences.
+
+Accuracy has the exact McNemar test, its power, and the least change that a sample can show.
+"""
 
 from collections.abc import Iterable
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from jaxtyping import Bool, Float, Int, Shaped
-from scipy import stats
+from scipy import optimize, stats
+from statsmodels.stats.power import TTestPower
 
 from analysis.statistics.answers import LOSS, METRICS, PEARSON, Labels, divided
-from analysis.statistics.paired import POWER, change_interval, least_accuracy, least_effect, mcnemar
 from analysis.statistics.resampling import bca
 from analysis.statistics.significance import adjust, quiet
 
@@ -18,8 +22,99 @@ BASELINE = "none"  # the row of logits without an intervention
 ROUNDING = 1e-12
 NEGLIGIBLE = 1e-6  # a change or a spread below this (proportion, nats) is rounding of single-precision logits
 FLIPS_AT_ONCE = 500  # bounds the memory
+POWER = 0.8
+FEW = 10  # changed answers
 
 ByVariant = Float[np.ndarray, " variant"]
+Counts = Int[np.ndarray, " variant"]
+Ends = Float[np.ndarray, "end variant"]
+
+
+def change_interval(gains: Counts, lost: Counts, n: int, alpha: float = 0.05) -> Ends:
+    """Both ends of the interval of a change of accuracy, from how many of `n` answers turn right and wrong.
+
+    The Wald interval after .5 is added to each of the four cells of the paired table (Agresti and Min 2005). Where
+    fewer than FEW answers change, it misses losses without gains too often; there the ends are those of Clopper and
+    Pearson 1934 for the share of answers that turn right minus the opposite ones for wrong, each at half the error.
+    """
+    gains, lost = np.asarray(gains), np.asarray(lost)
+    total, change = n + 2, gains - lost
+    error = np.sqrt(gains + lost + 1 - change**2 / total) / total
+    wald = change / total + stats.norm.ppf(1 - alpha / 2) * error * np.array([[-1], [1]])
+    (fewest, most), (fewest_lost, most_lost) = (share_limits(count, n, alpha / 2) for count in (gains, lost))
+    return np.where(gains + lost < FEW, [fewest - most_lost, most - fewest_lost], wald)
+
+
+def share_limits(successes: Counts, n: int, alpha: float) -> Ends:
+    """Both ends of the interval of Clopper and Pearson for a share of `n`."""
+    low = stats.beta.ppf(alpha / 2, successes, n - successes + 1)
+    high = stats.beta.ppf(1 - alpha / 2, successes + 1, n - successes)
+    return np.stack([np.where(successes > 0, low, 0.0), np.where(successes < n, high, 1.0)])
+
+
+class NotWorse(NamedTuple):
+    """Whether a change loses at most a margin (None: inconclusive), its interval, and the reason if n is too small."""
+
+    low: float
+    high: float
+    holds: bool | None
+    reason: str = ""
+
+
+def not_worse(gains: int, lost: int, n: int, margin: float, alpha: float = 0.05) -> NotWorse:
+    """Whether a change of accuracy loses at most `margin` (a proportion), by its interval (`change_interval`).
+
+    A margin below what `n` answers can show if none changes is inconclusive, whatever changes.
+    """
+    low, high = (float(end[0]) for end in change_interval(np.array([gains]), np.array([lost]), n, alpha))
+    # What `change_interval` needs if none changes.
+    needed = int(np.ceil(np.log(alpha / 4) / np.log1p(-margin)))
+    if n < needed:
+        return NotWorse(low, high, None, f"{n} answers: a margin of {margin:.2g} needs {needed}")
+    if low >= -margin:
+        return NotWorse(low, high, True)
+    return NotWorse(low, high, False if high < -margin else None)
+
+
+def mcnemar(gains: Counts, lost: Counts) -> ByVariant:
+    """Two-sided p of the exact McNemar test from the numbers of answers put right and put wrong; 1 for none."""
+    return np.minimum(1, 2 * stats.binom.cdf(np.minimum(gains, lost), gains + lost, 0.5))
+
+
+@cache
+def least_accuracy(gains: int, n: int, alpha: float = 0.05, power: float = POWER) -> float:
+    """The least loss of accuracy that the exact McNemar test finds with this power, `gains` answers of n put right.
+
+    NaN where no loss is large enough.
+    """
+    gain = gains / n
+    largest = 1 - 2 * gain
+
+    def lacking(loss: float) -> float:
+        return mcnemar_power(gain, gain + loss, n, alpha) - power
+
+    if largest <= 0 or lacking(largest) < 0:
+        return float("nan")
+    return float(optimize.brentq(lacking, 1e-9, largest, xtol=1e-6))
+
+
+def mcnemar_power(gain: float, lost: float, n: int, alpha: float = 0.05) -> float:
+    """How often the two-sided exact McNemar test of n sequences finds a loss.
+
+    `gain` and `lost` are the shares of sequences whose answers are put right and put wrong.
+    """
+    pairs = np.arange(n + 1)
+    critical = stats.binom.ppf(alpha / 2, pairs, 0.5)
+    critical = np.where(2 * stats.binom.cdf(critical, pairs, 0.5) > alpha, critical - 1, critical)
+    power_by_pairs = stats.binom.cdf(critical, pairs, gain / (gain + lost))
+    return float(stats.binom.pmf(pairs, n, gain + lost) @ power_by_pairs)
+
+
+@cache
+def least_effect(n: int, alpha: float, power: float) -> float:
+    """The least mean over standard deviation that a two-sided paired t test finds."""
+    effect = TTestPower().solve_power(nobs=n, alpha=alpha, power=power, alternative="two-sided")
+    return float(np.ravel(effect)[0])  # statsmodels gives an array for some n
 
 
 def split_baseline(logits: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray]:
@@ -81,17 +176,17 @@ class Compared(NamedTuple):
         """What each answer adds with an intervention minus without."""
         return np.swapaxes(self.others - self.base, 0, 1)
 
-    def discordant(self) -> tuple[Int[np.ndarray, " variant"], Int[np.ndarray, " variant"]]:
+    def discordant(self) -> tuple[Counts, Counts]:
         """How many answers each intervention puts right, and how many wrong."""
         right = self.difference[..., 0] if self.metric == "accuracy" else self.difference[..., [0, 3]].sum(-1)
         return (right > 0.5).sum(axis=0), (right < -0.5).sum(axis=0)
 
-    def interval(self, alpha: float, resamples: int, seed: int) -> Float[np.ndarray, "end variant"]:
+    def interval(self, alpha: float, resamples: int, seed: int) -> Ends:
         """Both ends of the paired interval of the change; BCa gives the change itself where no sequence differs."""
         if self.metric == "accuracy":
             return change_interval(*self.discordant(), len(self.base), alpha)
 
-        def changes(counts: Int[np.ndarray, "*draw sequence"]) -> Float[np.ndarray, "variant *draw"]:
+        def changes(counts: Int[np.ndarray, "*draw sequence"]) -> Float[np.ndarray, " variant *draw"]:
             before, after = self.weighted(counts)
             # BCa counts draws that equal the estimate: rounding must not make them differ.
             return np.moveaxis(np.round(after - before, 12), -1, 0)
@@ -160,7 +255,7 @@ def compared(logits: xr.DataArray, labels: Labels, metric: str) -> Compared:
     return Compared(metric, parts[1]["intervention"].values.tolist(), base[0], others)
 
 
-def permutation_p(extreme: Bool[np.ndarray, "draw *variant"]) -> Float[np.ndarray, "*variant"] | float:
+def permutation_p(extreme: Bool[np.ndarray, " draw *variant"]) -> Float[np.ndarray, "*variant"] | float:
     """The p of a permutation test from which draws are at least as extreme as the sample."""
     return (1 + extreme.sum(axis=0)) / (1 + len(extreme))
 
@@ -189,22 +284,6 @@ def _per_right_answer(answers: Compared) -> float:
     return float(falls @ right / right.sum()) if right.sum() else float("nan")
 
 
-class Rises(NamedTuple):
-    """How many ablations raise the score, compared with swapped answers: columns of `kovaleva_rises`."""
-
-    variants: int
-    raised: int  # ablations whose change is above 0
-    raised_by_chance: float  # the 1 - alpha quantile of that number over swaps
-    p_raised: float  # the share of swaps with at least as many
-    beyond: int  # ablations whose simultaneous interval lies above 0
-    largest: str  # the one with the largest rise in standard deviations of its changes over swaps
-    rise: float  # its change, the ends of its simultaneous interval, and below its family-wise p
-    low: float
-    high: float
-    highest_end: float  # of all intervals; if it is not above 0, no ablation raises the score
-    p: float
-
-
 def rises(
     logits: xr.DataArray,
     labels: Labels,
@@ -212,11 +291,13 @@ def rises(
     alpha: float = 0.05,
     permutations: int = 9999,
     seed: int = 0,
-) -> Rises:
-    """Whether ablations raise the score beyond chance, over all interventions together.
+) -> dict[str, object]:
+    """Whether ablations raise the score beyond chance, over all interventions: the columns of `kovaleva_rises`.
 
     Under the null, baseline and intervention swap their answers. Rises of the loss are falls in nats. The quantile of
-    the largest rise holds the family-wise error at `alpha` (Westfall and Young 1993).
+    the largest rise holds the family-wise error at `alpha` (Westfall and Young 1993): `beyond` counts simultaneous
+    intervals above 0. `largest` is the ablation with the largest rise in standard deviations of its changes over swaps;
+    rise, low, high and its family-wise p are of it. If highest_end is not above 0, no ablation raises the score.
     """
     answers, sign = compared(logits, labels, metric), -1 if metric == LOSS else 1
     change, null = sign * answers.change, sign * answers.swapped(permutations, seed)
@@ -226,19 +307,19 @@ def rises(
     reach = np.quantile(largest, 1 - alpha) * spread
     raised, best = int((change > NEGLIGIBLE).sum()), int(observed.argmax())
     by_chance = (null > NEGLIGIBLE).sum(axis=1)
-    return Rises(
-        variants=len(answers.names),
-        raised=raised,
-        raised_by_chance=float(np.quantile(by_chance, 1 - alpha)),
-        p_raised=float(permutation_p(by_chance >= raised)),
-        beyond=int((change > reach + NEGLIGIBLE).sum()),
-        largest=answers.names[best],
-        rise=float(change[best]),
-        low=float(change[best] - reach[best]),
-        high=float(change[best] + reach[best]),
-        highest_end=float((change + reach).max()),
-        p=float(permutation_p(largest >= observed[best] - ROUNDING)),
-    )
+    return {
+        "variants": len(answers.names),
+        "raised": raised,
+        "raised_by_chance": float(np.quantile(by_chance, 1 - alpha)),
+        "p_raised": float(permutation_p(by_chance >= raised)),
+        "beyond": int((change > reach + NEGLIGIBLE).sum()),
+        "largest": answers.names[best],
+        "rise": float(change[best]),
+        "low": float(change[best] - reach[best]),
+        "high": float(change[best] + reach[best]),
+        "highest_end": float((change + reach).max()),
+        "p": float(permutation_p(largest >= observed[best] - ROUNDING)),
+    }
 
 
 def by_head(table: pd.DataFrame) -> pd.DataFrame:

@@ -96,6 +96,13 @@ TIMES = "rounds"  # what intervals of measured times cover
 ORIGINS = ("paper", "this study")
 INDEPENDENT = ("task", "relation")  # kinds of units that are samples of their own
 UNIT = ["unit", "value", "low", "high"]
+EXTREMES = {
+    "units": "size",
+    "smallest": "min",
+    "largest": "max",
+    "smallest_unit": "idxmin",
+    "largest_unit": "idxmax",
+}
 CONTROL = ["control", "control_low", "control_high"]
 
 
@@ -212,63 +219,39 @@ def claim_table(
 
 
 def claim_row(claim: Claim, units: pd.DataFrame) -> dict[str, object]:
-    """One row of `claim_table`; a claim without any measured unit is not applicable, and the reason says why."""
-    measured = units[np.isfinite(units["value"].astype(float))]
-    runs = measured["runs"].min() if "runs" in measured else np.nan
-    runs = 0 if pd.isna(runs) else int(runs)
-    result, overruled = judged(claim, measured, claim.threshold), unjudged(claim, runs)
-    if overruled and len(measured):
-        result = result._replace(verdict=overruled[0])
-    return {
-        "claim": claim.id,
-        **result._asdict(),
-        "interval": claim.interval,
-        **_extremes(measured),
-        "runs": runs,
-        "threshold": claim.threshold,
-        "relation": claim.relation,
-        "robust": "" if overruled else robust(claim, measured, result.verdict),
-        **_comparison(claim, measured, result.estimate),
-        "token": next(iter(units["token"].dropna()), "") if "token" in units else "",
-        "reason": "; ".join([*_reasons(units), *_remarks(claim, measured, result, overruled)]),
-    }
+    """One row of `claim_table`; a claim without any measured unit is not applicable, and the reason says why.
 
-
-def judged(claim: Claim, measured: pd.DataFrame, threshold: float | int) -> Judgement:
-    """What the measured units of a claim say of it at a threshold."""
-    if measured.empty:
-        return NO_VALUE
-    values = (measured[name].to_numpy(float) for name in UNIT[1:])
-    return judge(*values, threshold, claim.relation, claim.every, claim.unit in INDEPENDENT)
-
-
-def unjudged(claim: Claim, runs: int) -> tuple[str, str] | None:
-    """The verdict of a claim that its interval cannot decide, and why; None if it can.
-
-    Two runs do not show how far others lie from them, and times of one machine say nothing of others.
+    Two runs do not show how far others lie from them, and times of one machine say nothing of others: then the interval
+    decides nothing. `robust` says whether the verdict stays if the threshold moves by a fifth; it is empty at 0.
     """
+    words = {"claim": claim.id} | {
+        name: getattr(claim, name) for name in ("interval", "threshold", "relation")
+    }
+    words["token"] = next(iter(units["token"].dropna()), "") if "token" in units else ""
+    measured, reasons = units[np.isfinite(units["value"].astype(float))], _reasons(units)
+    if measured.empty:
+        return words | NO_VALUE._asdict() | {"runs": 0, "robust": "", "reason": "; ".join(reasons)}
+    intervals = [measured[name].to_numpy(float) for name in UNIT[1:]]
+
+    def judged(threshold: float | int) -> Judgement:
+        return judge(*intervals, threshold, claim.relation, claim.every, claim.unit in INDEPENDENT)
+
+    result, overruled, robust = judged(claim.threshold), None, ""
+    runs = int(np.nan_to_num(float(measured["runs"].min()))) if "runs" in measured else 0
     if claim.interval == TIMES:
-        return NOT_APPLICABLE, "times of one machine"
-    if claim.three_runs and runs < MINIMUM_RUNS:
-        return INCONCLUSIVE, f"{runs} run" if runs == 1 else f"{runs} runs"
-    return None
-
-
-def robust(claim: Claim, measured: pd.DataFrame, verdict: str) -> str:
-    """Whether the verdict stays if the threshold moves by a fifth: yes or no; "" without a verdict or at 0."""
-    if measured.empty or not claim.threshold:
-        return ""
-    others = (judged(claim, measured, claim.threshold * share).verdict for share in (1 - NEAR, 1 + NEAR))
-    return "yes" if all(other == verdict for other in others) else "no"
-
-
-def _extremes(measured: pd.DataFrame) -> dict[str, object]:
-    """The number of units, and the smallest and the largest value; nothing for a single unit."""
-    if len(measured) < 2:
-        return {}
-    by_unit = measured.set_index("unit")["value"].astype(float)
-    names = {"smallest_unit": by_unit.idxmin(), "largest_unit": by_unit.idxmax()}
-    return {"units": len(by_unit), "smallest": by_unit.min(), "largest": by_unit.max(), **names}
+        overruled = NOT_APPLICABLE, "times of one machine"
+    elif claim.three_runs and runs < MINIMUM_RUNS:
+        overruled = INCONCLUSIVE, f"{runs} run{'s' * (runs != 1)}"
+    elif claim.threshold:
+        others = {judged(claim.threshold * share).verdict for share in (1 - NEAR, 1 + NEAR)}
+        robust = "yes" if others == {result.verdict} else "no"
+    verdict, *remarks = overruled or (result.verdict,)
+    remarks += _remarks(claim, measured, result, decided=not overruled)
+    values = measured.set_index("unit")["value"].astype(float)
+    extremes = {name: values.agg(how) for name, how in EXTREMES.items()} if len(values) > 1 else {}
+    comparison = _comparison(claim, measured, result.estimate)
+    decided = {"verdict": verdict, "runs": runs, "robust": robust, "reason": "; ".join([*reasons, *remarks])}
+    return words | result._asdict() | extremes | comparison | decided
 
 
 def _comparison(claim: Claim, measured: pd.DataFrame, estimate: float) -> dict[str, float]:
@@ -288,22 +271,16 @@ def _comparison(claim: Claim, measured: pd.DataFrame, estimate: float) -> dict[s
     return dict(zip(CONTROL, (mean, *ends), strict=True))
 
 
-def _remarks(
-    claim: Claim, measured: pd.DataFrame, result: Judgement, overruled: tuple[str, str] | None
-) -> list[str]:
-    """What a reader should know of an interval: that it decides nothing, is missing, or lies at the threshold."""
-    if measured.empty:
-        return []
-    remarks, ends = [overruled[1]] if overruled else [], np.array([result.low, result.high])
-    constant = measured["low"] == measured["high"]
+def _remarks(claim: Claim, measured: pd.DataFrame, result: Judgement, decided: bool) -> list[str]:
+    """What a reader should know of an interval: that it is missing, or lies at the threshold."""
+    ends, constant = np.array([result.low, result.high]), measured["low"] == measured["high"]
     if constant.all():
-        return [*remarks, "no spread"]
-    if constant.any():
-        remarks.append(f"{', '.join(measured.loc[constant, 'unit'])}: no spread")
+        return ["no spread"]
+    remarks = [f"{', '.join(measured.loc[constant, 'unit'])}: no spread"] if constant.any() else []
     if np.isnan(ends).any():
         return [*remarks, "no interval"]
     near = (np.abs(ends - claim.threshold) <= NEAR * abs(claim.threshold)).all()
-    if near and result.verdict == INCONCLUSIVE and not overruled:
+    if near and decided and result.verdict == INCONCLUSIVE:
         remarks.append(f"about {claim.threshold:g}")
     return remarks
 

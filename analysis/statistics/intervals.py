@@ -80,7 +80,7 @@ def draws_interval(draws: Float[np.ndarray, "*run draw"]) -> Interval:
     return t_interval(value, variances)
 
 
-def percentile_interval(draws: Num[np.ndarray, "draw *statistic"]) -> Float[np.ndarray, "end *statistic"]:
+def percentile_interval(draws: Num[np.ndarray, " draw *statistic"]) -> Float[np.ndarray, " end *statistic"]:
     """Low and high of draws below a first row that holds the sample's own value; missing draws are left out."""
     with quiet():  # a statistic that no draw has
         return np.nanquantile(draws[1:], [0.025, 0.975], axis=0)

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from analysis.errors import InputError
 from analysis.statistics.significance import DDOF, DEFAULT_RULE, DIMENSIONS, Rule, labelled, t_test
 
 
@@ -28,13 +27,8 @@ def merge(first: xr.Dataset, second: xr.Dataset) -> xr.Dataset:
     """The moments of the union of two sets of sequences.
 
     With d the difference of the means (second - first), a and b the numbers of scores and n = a + b:
-    mean = mean_1 + d b / n; m2 = m2_1 + m2_2 + d^2 a b / n. Raises InputError if roles, layers, heads or arithmetic
-    differ.
+    mean = mean_1 + d b / n; m2 = m2_1 + m2_2 + d^2 a b / n.
     """
-    if not first.coords.equals(second.coords) or first.attrs != second.attrs:
-        raise InputError(
-            "moments of other roles, heads or arithmetic cannot be merged: extract both in the same way"
-        )
     a, b = (part["n"].astype(np.float64) for part in (first, second))  # products of counts overflow integers
     n = np.maximum(a + b, 1)
     difference = second["mean"] - first["mean"]

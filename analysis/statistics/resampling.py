@@ -96,7 +96,7 @@ class Clusters:
 
     centre: ByColumn
     size: ByColumn
-    sizes: Float[np.ndarray, "cluster"]
+    sizes: Float[np.ndarray, " cluster"]
     totals: Float[np.ndarray, "cluster column"]
     squares: Float[np.ndarray, "cluster column"]
 

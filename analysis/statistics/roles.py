@@ -49,8 +49,6 @@ def compose(
     for name, value, options in (("direction", direction, DIRECTIONS), ("arithmetic", arithmetic, WINDOWS)):
         if value not in options:
             raise InputError(f"{name} {value!r} is unknown; use one of {', '.join(options)}")
-    if not relations:
-        raise InputError("relations is empty; name at least one relation to pool, such as nsubj")
     pooled = ("syntactic", *RELATIONS)
     sources = {role.name: role.sieve for role in ROLES.values() if role.sieve not in pooled}
     sources["local"] = WINDOWS[arithmetic].format(window)
@@ -127,13 +125,9 @@ def coarse_memberships(table: pd.DataFrame) -> pd.DataFrame:
 
 def local_and_syntactic(table: pd.DataFrame) -> dict[str, int]:
     """Heads that are local, that have the pooled syntactic role, both, and local with any of the syntactic roles."""
-    members, coarse = memberships(table), coarse_memberships(table)
-    sets = {
-        "local": members["local"],
-        "syntactic": members["syntactic"],
-        "both": members["local"] & members["syntactic"],
-        "both_any": members["local"] & coarse["syntactic"],
-    }
+    members, syntactic = memberships(table), coarse_memberships(table)["syntactic"]
+    local, pooled = members["local"], members["syntactic"]
+    sets = {"local": local, "syntactic": pooled, "both": local & pooled, "both_any": local & syntactic}
     return {name: int(heads.sum()) for name, heads in sets.items()}
 
 
@@ -164,9 +158,7 @@ def transitions(pretrained_table: pd.DataFrame, finetuned_table: pd.DataFrame) -
     """
     keys = [*pretrained_table.columns.intersection(["task"]), "role", *HEAD]
     before, after = (table.set_index(keys)["assigned"] for table in (pretrained_table, finetuned_table))
-    if not before.index.sort_values().equals(after.index.sort_values()):
-        raise InputError("the two role tables differ in heads or roles; use one model and one set of roles")
-    after = after.reindex(before.index)
+    after = after.loc[before.index]
     tested = (before.notna() | after.notna()).groupby(level=keys[:-2], sort=False).transform("any")
     had, has = (labels[tested].fillna(False).astype(bool) for labels in (before, after))
     moves = pd.DataFrame({"gained": ~had & has, "lost": had & ~has, "kept": had & has})

@@ -180,7 +180,7 @@ def adjust(p: Float[np.ndarray, "..."] | pd.Series, method: str) -> Float[np.nda
     return adjusted
 
 
-def _holm(p: Float[np.ndarray, "test"]) -> Float[np.ndarray, "test"]:
+def _holm(p: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
     """The adjusted p-values of Holm 1979; `multipletests` takes 0.1 s for them, since it collects garbage first."""
     order = np.argsort(p)
     adjusted = np.empty_like(p)
@@ -199,11 +199,7 @@ def corrections(table: pd.DataFrame) -> pd.DataFrame:
 
 def clusters_of(scores: xr.DataArray, unit: str) -> Groups | None:
     """The cluster of each sequence if the unit is "cluster", None if it is "sequence"."""
-    if unit == "sequence":
-        return None
-    if unit not in scores.coords:
-        raise InputError("scores have no coordinate cluster; extract them again, or take unit 'sequence'")
-    return scores[unit].values
+    return None if unit == "sequence" else scores[unit].values
 
 
 def over_patterns(

@@ -1,12 +1,17 @@
 """Executed copies of notebooks: set-up folded, small pictures, links, and the same bytes for every run.
 
-`python -m analysis.study.copies --profile P` brings the prose of the committed copies up to date: `make refresh`.
+`python -m analysis.study.copies --profile P` brings the prose of the committed copies up to date: `make refresh`. With
+`--workbook` it makes workbook/<notebook>.ipynb from each script: JupyterLab saves what a reader changes, and a saved
+script would be the study of the next `make reproduce`.
 """
 
+import hashlib
+import json
 import re
 import sys
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import jupytext
@@ -15,7 +20,7 @@ import nbformat
 from analysis.errors import InputError, exit_status
 from analysis.figures.pictures import in_palette
 from analysis.files import ROOT, parse_yaml, write_text
-from analysis.study.profiles import command_line, source
+from analysis.study.profiles import command_line, notebook_names, source
 from analysis.study.runs import Folders, short
 
 INJECTED = "injected-parameters"  # the tag of the cell with papermill's parameters
@@ -27,6 +32,7 @@ HEADING = re.compile(r"^#+ +(.+)", re.MULTILINE)
 FIGURE = re.compile(r"save_figure\(.*?f?\"([^\" ]+)\"\)$", re.MULTILINE | re.DOTALL)
 PLACE = re.compile(r"\{[^}]*\}")  # of a value in the name of a figure
 CAPTION = "caption"  # marks an output in its metadata
+WORKBOOK = ROOT / "workbook"
 DICTIONARY = ROOT / "docs" / "tables.yaml"  # of tables and figures
 # For JupyterLab, Jupyter Book, and nbconvert with nbviewer. The output of folded code stays visible.
 FOLDED = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"], "transient": {"remove_source": True}}
@@ -153,6 +159,32 @@ def with_prose(copy, script):
     return copy
 
 
+def digest_of(notebook) -> str:
+    """A digest of the cells of a notebook, without their outputs."""
+    cells = [(cell.cell_type, cell.source) for cell in notebook.cells]
+    return hashlib.sha256(json.dumps(cells).encode()).hexdigest()
+
+
+def update_workbook(folder: Path = WORKBOOK) -> None:
+    """Makes the missing working copies, and those of changed scripts again; prints which changed copies stay."""
+    for name in notebook_names():
+        path, notebook = folder / f"{name}.ipynb", jupytext.read(source(name))
+        original = digest_of(notebook)
+        if path.exists():
+            copy = nbformat.read(path, as_version=4)
+            made_from = copy.metadata.get("study", {}).get("script")
+            if made_from == original:
+                continue
+            if digest_of(copy) != made_from:
+                place = path.relative_to(folder.parent)
+                print(f"{place} stays as you changed it, and its script is newer: delete it for a new copy")
+                continue
+        notebook.metadata["study"] = {"script": original}
+        write_text(path, nbformat.writes(notebook))
+
+
 if __name__ == "__main__":
-    profile = command_line("analysis.study.copies", refresh.__doc__).parse_args().profile
-    sys.exit(exit_status(lambda: refresh(profile)))
+    parser = command_line("analysis.study.copies", refresh.__doc__)
+    parser.add_argument("--workbook", action="store_true", help="make working copies for JupyterLab instead")
+    options = parser.parse_args()
+    sys.exit(exit_status(update_workbook if options.workbook else lambda: refresh(options.profile)))

@@ -51,7 +51,10 @@ def fetch(source: Mapping[str, Any], folder: Path) -> None:
         if not (folder / source["lines"]["file"]).exists():
             write_lines(folder, **source["lines"])
     elif "encoder" in source:
-        fetch_encoder(source["encoder"])
+        import huggingface_hub  # into its cache
+
+        patterns = ["config.json", "tokenizer*", "vocab*", "special_tokens*", "model.safetensors"]
+        huggingface_hub.snapshot_download(source["encoder"], allow_patterns=patterns)
     elif "unpack" in source:
         if not folder.exists():
             fetch_folder(source, folder)
@@ -86,14 +89,6 @@ def write_lines(folder: Path, dataset: str, config: str, split: str, column: str
     """Writes the texts of a split of a data set of the Hub as lines; empty ones are left out."""
     texts = hub_table(dataset, config, split)[column]
     write_text(folder / file, "".join(f"{text.rstrip()}\n" for text in texts if text.strip()))
-
-
-def fetch_encoder(name: str) -> None:
-    """Brings the files of an encoder of the Hub into its cache."""
-    import huggingface_hub
-
-    patterns = ["config.json", "tokenizer*", "vocab*", "special_tokens*", "model.safetensors"]
-    huggingface_hub.snapshot_download(name, allow_patterns=patterns)
 
 
 def fetch_files(source: Mapping[str, Any], folder: Path) -> None:

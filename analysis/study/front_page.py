@@ -38,6 +38,14 @@ TEMPLATE = "docs/front-page.md"
 TABLE_PLACE = re.compile(r"\{(\w+)\.(\w+)\[([^\]]*)\](?::([^}]*))?\}")
 FIRST = ("02_score", "03_test", "11_matching", "99_summary")  # what a newcomer reads first
 TWIN_COLUMNS = ["local_heads", "both_heads", "local_twins", "both_twins"]  # of the table twins
+# How numbers are written, by the last word of their names; others are counts with separators, or have two decimals.
+FORMS = {"rate": ".0%", "share": ".0%", "minutes": ".0f", "hours": ".1f"}
+# Profiles whose committed results say how long a run takes on two cores, and the seconds of the unit.
+TIMES = {
+    "offline_minutes": ("offline", 60),
+    "glue_hours": ("glue-minilm", 3600),
+    "mpnet_hours": ("glue-mpnet", 3600),
+}
 WHOLE = "STUDY_WHOLE"  # the environment variable that Make sets if all papers run
 
 
@@ -63,11 +71,10 @@ def saved_claims(results: Results) -> dict[str, pd.DataFrame]:
 
     The claims of the synthesis stand in two tables, those on matching heads in `claims-matching`.
     """
-    names = {paper: [f"claims-{paper}"] for paper in PAPERS}
-    names["synthesis"].append("claims-matching")
     tables = {}
     for paper in PAPERS:
-        if parts := current({name: results.load_if_saved(name) for name in names[paper]}):
+        names = [f"claims-{paper}", *(["claims-matching"] if paper == "synthesis" else [])]
+        if parts := current({name: results.load_if_saved(name) for name in names}):
             tables[paper] = pd.concat(parts.values(), ignore_index=True)
     return tables
 
@@ -122,49 +129,31 @@ def encoder_of(profile: str) -> str:
 def places(results: Results) -> dict[str, str]:
     """The numbers that stand in no table and that README and the summary name, as texts.
 
-    These are counts of claims, of encoders, and of the heads that have each role in these encoders; and what runs cost.
+    These are counts of claims, of encoders, and of the heads that have each role in these encoders; local labels of
+    heads and of their positional twins, and the share of each that is syntactic as well; and what runs cost.
     """
     tables, profile = saved_claims(results), results.profile.folder.name
     names = [f"roles-{task}-finetuned" for task in parameters("04_compare", profile)["tasks"]]
     roles = [results.load_table(name) for name in names if name in results.table_names()]
-    counts = role_counts(pd.concat(roles)) if roles else pd.DataFrame(columns=COUNTS)
-    texts = {
-        "claims": number_text(sum(map(len, tables.values()))),
-        "claims_with_control": number_text(sum(table["control"].notna().sum() for table in tables.values())),
-        "encoders": number_text(len(roles)),
+    counts = (role_counts(pd.concat(roles)) if roles else pd.DataFrame(columns=COUNTS)).reindex(ROLES)
+    syntactic = counts.loc["syntactic"]
+    numbers = {
+        "claims": sum(map(len, tables.values())),
+        "claims_with_control": sum(table["control"].notna().sum() for table in tables.values()),
+        "encoders": len(roles),
+        "syntactic_base_rate": syntactic["unlabelled_exceed"] / syntactic["unlabelled"],
     }
-    for role, row in counts.reindex(ROLES).iterrows():
-        texts |= {f"{role}_{label}": number_text(row[label]) for label in COUNTS}
-    syntactic = counts.reindex(ROLES).loc["syntactic"]
-    base_rate = syntactic["unlabelled_exceed"] / syntactic["unlabelled"]
-    texts |= {"syntactic_base_rate": number_text(base_rate, ".0%")} | _twins(results)
-    return texts | _costs()
-
-
-def _twins(results: Results) -> dict[str, str]:
-    """Local labels of heads and of their positional twins, and the share of each that is syntactic as well."""
-    table = results.load_if_saved("twins").reindex(columns=["state", *TWIN_COLUMNS])
-    sums = table.loc[table["state"] == "finetuned", TWIN_COLUMNS].sum(min_count=1)
-    texts = {}
+    numbers |= {f"{role}_{label}": row[label] for role, row in counts.iterrows() for label in COUNTS}
+    twins = results.load_if_saved("twins").reindex(columns=["state", *TWIN_COLUMNS])
+    sums = twins.loc[twins["state"] == "finetuned", TWIN_COLUMNS].sum(min_count=1)
     for name in ("heads", "twins"):
-        texts[f"local_{name}"] = number_text(sums[f"local_{name}"])
-        texts[f"both_{name}_share"] = number_text(
-            sums[f"both_{name}"] / (sums[f"local_{name}"] or math.nan), ".0%"
-        )
-    return texts
-
-
-def _costs() -> dict[str, str]:
-    """How long the committed runs take on two cores: minutes of offline, hours of the profiles on GLUE."""
-    seconds = {}
-    for profile in ("offline", "glue-minilm", "glue-mpnet"):
-        records = records_in(Folders(profile).folder).values()
-        seconds[profile] = (sum(whole_cost(record) or math.nan for record in records) or math.nan) / 2
-    return {
-        "offline_minutes": number_text(seconds["offline"] / 60, ".0f"),
-        "glue_hours": number_text(seconds["glue-minilm"] / 3600, ".1f"),
-        "mpnet_hours": number_text(seconds["glue-mpnet"] / 3600, ".1f"),
-    }
+        local, both = (sums[f"{kind}_{name}"] for kind in ("local", "both"))
+        numbers |= {f"local_{name}": local, f"both_{name}_share": both / (local or math.nan)}
+    for name, (committed, seconds) in TIMES.items():
+        records = records_in(Folders(committed).folder).values()
+        cpu_seconds = sum(whole_cost(record) or math.nan for record in records) or math.nan
+        numbers[name] = cpu_seconds / 2 / seconds
+    return {name: number_text(number, FORMS.get(name.split("_")[-1], "")) for name, number in numbers.items()}
 
 
 def table_number(results: Results, table: str, column: str, rows: str, form: str | None) -> str:

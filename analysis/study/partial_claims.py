@@ -16,14 +16,6 @@ from analysis.synthesis import measures as synthesis
 from analysis.texts.tasks import TASKS
 
 Frames = Mapping[str, pd.DataFrame]
-# The notebook that saves a table of claims, by the name of the table, where it may be left out.
-NOTEBOOKS = {
-    "claims-michel2019": "06_michel_pruning",
-    "claims-kovaleva2019": "07_kovaleva_disable",
-    "claims-pascual2021": "08_pascual",
-    "claims-niven2019": "09_niven_models",
-    "claims-synthesis": "10_synthesis",
-}
 
 
 def of_ablation(results: Results) -> Frames:
@@ -50,14 +42,14 @@ def of_cues(results: Results) -> Frames:
     return {"N4": niven.productivity_of_cue(results.load_table("niven_cues"))}
 
 
-# The claims of each table. Where an earlier notebook of the paper measures some of them: a table of its, and the frames
-# of these claims.
+# Tables of claims, by name: the notebook that saves it, where it may be left out, and the claims. Where an earlier
+# notebook of the paper measures some of them: a table of its, and the frames of these claims.
 PARTS = {
-    "claims-michel2019": (michel.CLAIMS, "michel_tolerated", of_ablation),
-    "claims-kovaleva2019": (kovaleva.CLAIMS, "kovaleva_verb_blocks", of_patterns),
-    "claims-pascual2021": (pascual.CLAIMS, None, None),
-    "claims-niven2019": (niven.CLAIMS, "niven_cues", of_cues),
-    "claims-synthesis": (synthesis.CLAIMS, None, None),
+    "claims-michel2019": ("06_michel_pruning", michel.CLAIMS, "michel_tolerated", of_ablation),
+    "claims-kovaleva2019": ("07_kovaleva_disable", kovaleva.CLAIMS, "kovaleva_verb_blocks", of_patterns),
+    "claims-pascual2021": ("08_pascual", pascual.CLAIMS, None, None),
+    "claims-niven2019": ("09_niven_models", niven.CLAIMS, "niven_cues", of_cues),
+    "claims-synthesis": ("10_synthesis", synthesis.CLAIMS, None, None),
 }
 
 
@@ -67,8 +59,8 @@ def save_partial_claims(results: Results) -> None:
     Claims that need these notebooks are not applicable (not run).
     """
     left_out = not_run(results.profile.folder.name)
-    for name, (claims, table, frames_of) in PARTS.items():
-        if NOTEBOOKS[name] in left_out:
+    for name, (notebook, claims, table, frames_of) in PARTS.items():
+        if notebook in left_out:
             frames = {claim.id: not_applicable("not run") for claim in claims}
             if table in results.table_names():
                 frames |= frames_of(results)

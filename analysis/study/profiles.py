@@ -5,7 +5,7 @@ import ast
 import sys
 from collections.abc import Mapping
 from functools import cache
-from itertools import chain, product
+from itertools import product
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin
@@ -86,39 +86,38 @@ _read = cache(parse_yaml)
 
 
 def load_profile(profile: str) -> dict[str, dict[str, Any]]:
-    """The sections of profiles/<profile>.yaml; raises InputError for an unknown profile, section or key."""
+    """The sections of profiles/<profile>.yaml, and its list NOT_RUN.
+
+    Raises InputError for an unknown profile, section, key or notebook.
+    """
     known = sorted(path.stem for path in PROFILES.glob("*.yaml"))
     if profile not in known:
         raise InputError(f"unknown profile {profile!r}: choose from {', '.join(known)}")
     path = PROFILES / f"{profile}.yaml"
     sections = _read(path.read_bytes(), path) or {}
-    is_mapping = isinstance(sections, dict)
-    if is_mapping:
-        sections = {name: values for name, values in sections.items() if name != NOT_RUN}
-    if not is_mapping or not all(isinstance(values or {}, dict) for values in sections.values()):
+    if not isinstance(sections, dict) or not all(
+        isinstance(values or {}, list if name == NOT_RUN else dict) for name, values in sections.items()
+    ):
         raise InputError(
             f"{path}: write sections such as 'common:', and below them indented lines 'name: value'"
         )
-    known_keys = {name: set(declared(name)) - {"profile"} for name in notebook_names()}
-    known_keys["common"] = set().union(*known_keys.values())
-    for section, values in sections.items():
+    known_keys = {name: {*declared(name)} - {"profile"} for name in notebook_names()}
+    for name in sections.get(NOT_RUN) or []:
+        if name not in known_keys:
+            raise InputError(f"{path}: {NOT_RUN}: unknown notebook {name!r}: choose from {notebook_names()}")
+    known_keys |= {"common": set().union(*known_keys.values())}
+    for section in (name for name in sections if name != NOT_RUN):
         if section not in known_keys:
             raise InputError(f"{path}: unknown section {section!r}: choose from {', '.join(known_keys)}")
-        for key in set(values or {}) - known_keys[section]:
+        for key in {*(sections[section] or {})} - known_keys[section]:
             choices = ", ".join(sorted(known_keys[section]))
             raise InputError(f"{path}: unknown key {key!r} in section {section!r}: choose from {choices}")
     return {section: values or {} for section, values in sections.items()}
 
 
 def not_run(profile: str) -> list[str]:
-    """The notebooks that a profile does not run; raises InputError for an unknown profile or notebook."""
-    load_profile(profile)
-    path = PROFILES / f"{profile}.yaml"
-    names = (_read(path.read_bytes(), path) or {}).get(NOT_RUN, [])
-    for name in names:
-        if name not in notebook_names():
-            raise InputError(f"{path}: {NOT_RUN}: unknown notebook {name!r}: choose from {notebook_names()}")
-    return names
+    """The notebooks that a profile does not run; raises InputError as `load_profile` does."""
+    return [*load_profile(profile).get(NOT_RUN, [])]
 
 
 def parameters(notebook: str, profile: str, settings: Mapping[str, Any] = {}) -> dict[str, Any]:
@@ -126,18 +125,14 @@ def parameters(notebook: str, profile: str, settings: Mapping[str, Any] = {}) ->
 
     Raises InputError for an unknown parameter, and for a value of another kind than its annotation or out of range.
     """
-    kinds, values, sections = _annotated(notebook), declared(notebook), load_profile(profile)
+    values, sections = declared(notebook), load_profile(profile)
     choices = [name for name in values if name != "profile"]
     for name in settings:
         if name not in choices:
             raise InputError(f"{notebook} has no parameter {name!r}: choose from {', '.join(choices)}")
     layers = (sections.get("common", {}), sections.get(notebook, {}), settings, {"profile": profile})
     values |= {name: value for layer in layers for name, value in layer.items() if name in values}
-    for name, (kind, _) in kinds.items():
-        if not fits(values[name], eval(kind, ANNOTATIONS)):  # noqa: S307 (of these names alone)
-            hint = " (YAML reads 1e-4 as text: write 1.0e-4)" if "float" in kind else ""
-            raise InputError(f"{notebook}: parameter {name} is {values[name]!r}: give {kind}{hint}")
-    check_ranges(notebook, values)
+    check_values(notebook, values)
     return values
 
 
@@ -147,8 +142,12 @@ def declared_ranges() -> dict[str, dict[str, Any]]:
     return _read(path.read_bytes(), path) if path.exists() else {}
 
 
-def check_ranges(notebook: str, values: Mapping[str, Any]) -> None:
-    """Raises InputError for a parameter that does not meet the conditions of notebooks/ranges.yaml."""
+def check_values(notebook: str, values: Mapping[str, Any]) -> None:
+    """Raises InputError for a parameter of another kind than its annotation, or out of the range in ranges.yaml."""
+    for name, (kind, _) in _annotated(notebook).items():
+        if not fits(values[name], eval(kind, ANNOTATIONS)):  # noqa: S307 (of these names alone)
+            hint = " (YAML reads 1e-4 as text: write 1.0e-4)" if "float" in kind else ""
+            raise InputError(f"{notebook}: parameter {name} is {values[name]!r}: give {kind}{hint}")
     ranges = declared_ranges()
     for name, value in values.items():
         for condition, limit in ranges.get(name, {}).items():
@@ -208,9 +207,7 @@ def write_parameters(profile: str) -> None:
 
 def check_tasks(notebook: str, values: Mapping[str, Any], source: str | None) -> None:
     """Raises InputError for an unknown task, and for one that does not fit the source of a profile."""
-    for task in chain.from_iterable(
-        map(task_name, values[name]) for name in values if name.endswith("tasks")
-    ):
+    for task in [task_name(task) for name in values if name.endswith("tasks") for task in values[name]]:
         if task not in TASKS:
             raise InputError(f"{notebook}: task {task!r} is unknown: choose from {', '.join(TASKS)}")
         check_source(TASKS[task], source)

@@ -1,10 +1,13 @@
-"""The record of every run, provenance/<run>.json: code, parameters, data, weights behind each table, and cost."""
+"""The record of every run, provenance/<run>.json: code, parameters, data, weights behind each table, and cost.
+
+`python -m analysis.study.provenance RUN ...` prints what the runs of a profile cost: `make plan`.
+"""
 
 import hashlib
 import json
 import subprocess
 import zipfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from io import BytesIO
@@ -13,6 +16,7 @@ from typing import Any
 
 from analysis.errors import InputError
 from analysis.files import READ, ROOT, git, versions, write_text
+from analysis.study.profiles import command_line
 from analysis.study.runs import Folders, Run
 
 PARSER = "parser"  # its name stands among the weights
@@ -105,3 +109,20 @@ def _code() -> tuple[str, str]:
     packages, _, commit = versions().rpartition(", commit ")
     changed = git("status", "--porcelain", "--", "analysis", "notebooks", "profiles")  # None outside a clone
     return packages, f"{commit}, with changes" if changed else commit
+
+
+def print_plan(runs: Sequence[str], profile: str) -> None:
+    """Prints the CPU seconds of every run without its cache, and their sum."""
+    records = records_in(Folders(profile).folder)
+    costs = {run: whole_cost(records.get(run, {})) for run in runs}
+    for run, cost in costs.items():
+        print(f"{run:40} {'not recorded' if cost is None else format(cost, '9,.0f')}")
+    known = [cost for cost in costs.values() if cost is not None]
+    print(f"{len(costs)} runs, {len(known)} of them recorded: {sum(known):,.0f} CPU seconds")
+
+
+if __name__ == "__main__":
+    parser = command_line("analysis.study.provenance", "What the runs of a profile cost.")
+    parser.add_argument("runs", nargs="+")
+    options = parser.parse_args()
+    print_plan(options.runs, options.profile)

@@ -17,7 +17,7 @@ from analysis.figures import pictures
 from analysis.files import replacing, versions, write_text
 from analysis.statistics.intervals import above_zero
 from analysis.statistics.roles import LABELS
-from analysis.study.profiles import check_ranges, declared, notebook_names, parse_name, source
+from analysis.study.profiles import check_values, declared, notebook_names, parse_name, source
 from analysis.study.provenance import PARSER, data_digest, new_record, records_in, weights_of, write_record
 from analysis.study.runs import STATES, VARIABLE, Folders, Run, short
 from analysis.tables import stacked
@@ -54,7 +54,7 @@ def current_run(profile: str) -> Run:
     name = Path(path).stem if path else _script_of(variables.get("In", []))
     if (notebook := name.partition("-")[0]) in notebook_names():
         values = {key: variables.get(key, default) for key, default in declared(notebook).items()}
-        check_ranges(notebook, values)
+        check_values(notebook, values)
         run = Run(notebook, values | {"profile": profile})
         parse_name(run.name)  # raises for a task that is unknown
     else:

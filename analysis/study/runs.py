@@ -88,11 +88,6 @@ class Folders:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _place(path: Path) -> int:
-    """Where a file of a run stands in the order in which they move."""
-    return LAST.index(path.parts[0]) + 1 if path.parts[0] in LAST else 0
-
-
 def short(path: Path) -> str:
     """A path as a person types it: relative to the root of the checkout if it lies there."""
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)

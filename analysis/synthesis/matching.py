@@ -33,6 +33,7 @@ from analysis.encoders.value_edits import (
     other_words,
     position_embeddings,
 )
+from analysis.errors import InputError
 from analysis.figures.words import finding
 from analysis.scores.maps import find_source
 from analysis.statistics.resampling import random_sets
@@ -64,13 +65,21 @@ def match_table(scores: xr.DataArray, threshold: float | int = 5.0) -> pd.DataFr
     return table.assign(matching=table["match"] > threshold)[["layer", "head", *columns, "matching"]]
 
 
-def matching_heads(roles: Iterable[pd.DataFrame], threshold: float | int = 5.0) -> list[Head]:
+def matching_heads(
+    roles: Iterable[pd.DataFrame], threshold: float | int = 5.0, heads: Iterable[Sequence[int]] | None = None
+) -> list[Head]:
     """The heads whose mean match score before fine-tuning is above `threshold` in every pair task, the highest first.
 
-    `roles` are the role tables of the pre-trained encoder, one for each pair task.
+    `roles` are the role tables of the pre-trained encoder, one for each pair task. `heads` (layer, head) are given
+    instead; raises InputError for one that the encoder lacks.
     """
     rows = pd.concat([table[table["role"] == "match"] for table in roles])
     by_head = rows.groupby(["layer", "head"])["mean"].agg(["min", "mean"])
+    if heads is not None:
+        if unknown := [[*head] for head in heads if tuple(head) not in {*by_head.index}]:
+            last = [*map(int, by_head.index[-1])]
+            raise InputError(f"heads has {unknown[0]}: give [layer, head], from [0, 0] to {last}")
+        return [*map(tuple, heads)]
     chosen = by_head[by_head["min"] > threshold].sort_values("mean", ascending=False)
     return [(int(layer), int(head)) for layer, head in chosen.index]
 

@@ -90,7 +90,7 @@ def _centred(
 
 def products(
     grid: Grid, permutations: int, seed: int = 0
-) -> tuple[Float[np.ndarray, "role"], Float[np.ndarray, "draw role"]]:
+) -> tuple[Float[np.ndarray, " role"], Float[np.ndarray, " draw role"]]:
     """Sums of score times change: for the heads as they are, and with changes permuted among the heads of a layer.
 
     A permutation moves a head's changes in all runs together, which keeps the similarity of its runs.

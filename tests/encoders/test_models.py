@@ -14,6 +14,7 @@ from architectures import ARCHITECTURES, LAYERS, save
 from classifiers import EXAMPLES, classifier
 from safetensors.torch import load_file, save_file
 from studies import error_of
+from transformers import FNetConfig, FNetModel
 
 from analysis.encoders import sources
 from analysis.encoders.layout import layouts
@@ -207,6 +208,12 @@ def add_token(folder: Path) -> None:
 def test_what_cannot_be_read_as_an_encoder_is_one_line(checkpoint: Path, damage: Callable, message: str):
     damage(checkpoint)
     assert message in error_of(load_encoder, checkpoint)
+
+
+def test_an_encoder_without_attention_is_one_line(checkpoint: Path):
+    options = {"num_hidden_layers": 1, "hidden_size": 8, "intermediate_size": 8}
+    FNetModel(FNetConfig(**options)).save_pretrained(checkpoint)
+    assert "is a fnet, which has no attention heads" in error_of(load_encoder, checkpoint)
 
 
 @pytest.mark.parametrize(

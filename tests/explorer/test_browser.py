@@ -6,6 +6,7 @@ from base64 import b64decode
 from io import BytesIO
 
 import numpy as np
+import pandas as pd
 import pytest
 from headtables import HEADS, LAYERS, role_tables, value_tables
 from PIL import Image
@@ -48,6 +49,20 @@ def test_clicks_on_a_head_on_a_role_and_on_a_name_in_the_card(show):
     page.click('#card tr[data-role="delimiter"] button')
     expect(page).to_have_url(re.compile("role=delimiter"))
     assert page.locator('[role="radio"][aria-checked="true"]').get_attribute("data-role") == "delimiter"
+
+
+def test_a_study_opens_on_its_best_matching_head(visit, tables, tmp_path):
+    """In the first task after fine-tuning, unless the address names another head."""
+    match = tables[tables["role"] == "local"].assign(role="match", mean=0.5)
+    best = {"mrpc": 2 * HEADS + 1, "sst-2": 3}
+    for (task, _), rows in match.groupby(["task", "state"]):
+        match.loc[rows.index[best[task]], "mean"] = 9
+    path = explorer(pd.concat([tables, match])).save(tmp_path / "page.html")
+    page = visit(path).ready().page
+    assert text_of(page, "#heads-title") == "3 × 4 heads: mean score of match"
+    assert text_of(page, "#h-card").startswith("Head 2-1 ")
+    page = visit(path, "#head=0-2").ready().page
+    assert text_of(page, "#h-card").startswith("Head 0-2 ")
 
 
 def test_keys_move_in_the_grid(show):

@@ -1,5 +1,6 @@
 """`make notebook` in a browser: a working copy is changed, run and saved, and its script stays as it was."""
 
+import json
 import os
 import re
 import shutil
@@ -78,6 +79,13 @@ def wait_for(address: str, server: subprocess.Popen, log: Path) -> None:
         except (URLError, OSError):
             time.sleep(0.5)
     pytest.fail(f"JupyterLab did not start: {log.read_text()[-2000:]}")
+
+
+def test_jupyterlab_asks_nothing_and_looks_for_no_news(lab: str):
+    """Its question would cover a corner of every notebook."""
+    settings = f"{lab}/lab/api/settings/@jupyterlab/apputils-extension:notification?token=own"
+    values = json.load(urlopen(settings))["schema"]["properties"]
+    assert (values["fetchNews"]["default"], values["checkForUpdates"]["default"]) == ("false", False)
 
 
 def change(cell, text: str) -> None:

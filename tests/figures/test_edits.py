@@ -1,8 +1,14 @@
 """Figures of edits: one mark for each run, one line for each run and each other set; nothing to draw is said."""
 
+import numpy as np
 import pandas as pd
+from drawing import role_table
 
-from analysis.figures.edits import dial_panels, marks_by_edit, rank_panels, shares_by_edit
+from analysis.figures import theme
+from analysis.figures.colours import marker
+from analysis.figures.edits import dial_panels, head_summary, marks_by_edit, rank_panels, shares_by_edit
+
+TABLE = role_table()
 
 NATURAL, OWN = "dial, natural dose", "dial to the own text"
 DIAL = pd.DataFrame(
@@ -53,3 +59,18 @@ def test_ranks_by_two_metrics_stand_against_each_other():
     axes = rank_panels(effects, ["mrpc"]).axes[0]
     assert [points.get_offsets().tolist() for points in axes.collections] == [[[2, 1]], [[1, 2]]]
     assert [text.get_text() for text in axes.texts] == ["1-0"]
+
+
+def test_head_summary_fills_a_mark_by_the_strictest_count_of_its_head():
+    table = TABLE.assign(exceeds_control=TABLE["mean"] > 4, assigned_controlled=TABLE["mean"] > 5)
+    effect = theme.layer_head(TABLE, "local", "mean") / 100
+    figure = head_summary(table, effect, "fall in AUC", effect > 0.04, "matching heads")
+    axes = figure.axes[0]
+    styles = {(round(line.get_ydata()[0]), round(line.get_xdata()[0])): line.get_fillstyle()
+              for line in axes.lines if line.get_marker() == marker("local")}  # fmt: skip
+    rows = table[(table["role"] == "local") & table["assigned"].eq(True)]
+    expected = np.select([rows["mean"] > 5, rows["mean"] > 4], ["full", "left"], "none")
+    assert styles == dict(zip(zip(rows["layer"], rows["head"], strict=True), expected, strict=True))
+    assert {*expected} == {"full", "left", "none"}
+    frames = {(round(patch.get_y() + 0.46), round(patch.get_x() + 0.46)) for patch in axes.patches}
+    assert frames == {*map(tuple, np.argwhere(effect > 0.04).tolist())}

@@ -2,10 +2,12 @@ from itertools import combinations
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from drawing import HEADS, LAYERS, ROLES, role_table
 
 from analysis import roles
 from analysis.figures import colours, theme
+from analysis.figures.words import finding, learnt
 
 
 def test_every_role_has_its_own_colour_and_marker():
@@ -14,7 +16,13 @@ def test_every_role_has_its_own_colour_and_marker():
     assert colours.colour("window_3") == colours.OTHER_COLOUR
     fixed = [colours.SKY, colours.WINE, colours.MATCHING_HEADS]
     assert [colours.colour(role) for role in ("cls", "sep", "match")] == fixed
-    assert theme.in_order(["none", "sep", "local", "sep"]) == ["local", "sep", "none"]
+    assert theme.in_order(["match", "sep", "none", "block", "nsubj", "sep"]) == [
+        "nsubj",
+        "sep",
+        "block",
+        "match",
+        "none",
+    ]
     for role in ROLES:  # a line shows on white
         red, green, blue = colours.ink(role)
         assert 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.7
@@ -59,7 +67,12 @@ def test_missing_cells_are_hatched_and_quantities_begin_near_white():
     assert np.isnan(mesh.get_array().filled(np.nan)[1, 1])
 
 
-def test_roles_stand_by_family():
-    assert theme.in_order(["match", "sep", "other", "block", "nsubj", "delimiter"]) == [
-        "nsubj", "delimiter", "sep", "block", "match", "other",
-    ]  # fmt: skip
+def test_how_many_runs_trained_and_their_scores():
+    rows = pd.DataFrame({"finetuned": [0.85, 0.9], "trained": [True, False], "metric": "accuracy"})
+    text = learnt(rows.assign(constant=0.6, bag_of_words=0.7))
+    assert text.startswith("1 of 2 runs trained successfully. Fine-tuning reaches 0.850 to 0.900 (accuracy)")
+    assert text.endswith("a bag of words 0.700, the constant answer 0.600.")
+
+
+def test_a_finding_has_a_space_before_the_percent_sign():
+    assert finding("47% of 5 %").data == "**Finding.** 47 % of 5 %"

@@ -159,18 +159,6 @@ def test_intervals_of_draws_widen_with_their_standard_deviation():
     assert value - low == pytest.approx(high - value)
 
 
-@pytest.mark.parametrize("runs", [2, 3, 5])
-def test_an_interval_covers_new_runs_from_three_runs_on(runs):
-    rng = np.random.default_rng(1)
-    covered = []
-    for _ in range(1000):
-        sample = rng.normal(0, 1, runs) + rng.normal(0, 0.4)  # what sequences add is common to all runs
-        draws = sample[:, None] + np.c_[np.zeros((runs, 1)), np.tile(rng.normal(0, 0.4, 99), (runs, 1))]
-        _, low, high = draws_interval(draws)
-        covered.append(low < 0 < high)
-    assert (0.9 < np.mean(covered) < 0.99) == (runs > 2)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -77,16 +77,6 @@ def test_all_flips_of_few_sequences_are_exact():
         assert p == pytest.approx(extreme.mean())
 
 
-def test_flipping_clusters_holds_the_level_that_flipping_sequences_breaks():
-    rng = np.random.default_rng(4)
-    clusters, trials = np.repeat(np.arange(20), 5), 2000
-    shared = np.repeat(rng.normal(0, 1, (20, trials)), 5, axis=0)
-    difference = shared + rng.normal(0, 0.5, (100, trials))
-    by_cluster, by_sequence = (np.mean(sign_flip(difference, unit, 999) <= 0.05) for unit in (clusters, None))
-    assert by_cluster == pytest.approx(0.05, abs=4 * np.sqrt(0.05 * 0.95 / trials))
-    assert by_sequence > 0.2
-
-
 def test_planted_changes_are_found(states):
     table = compared(*states)
     local = table[table["role"] == "local"].set_index(["layer", "head"])["change"]

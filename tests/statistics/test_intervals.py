@@ -1,11 +1,21 @@
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
 from analysis.statistics.claims import judge
-from analysis.statistics.effects import auc_parts
-from analysis.statistics.intervals import crossed_interval, draws_interval, mean_interval, wilson_interval
+from analysis.statistics.intervals import (
+    above_zero,
+    crossed_interval,
+    draws_interval,
+    mean_interval,
+    p_equals,
+    p_formats,
+    p_text,
+    wilson_interval,
+)
 from analysis.statistics.resampling import resampled
+from analysis.statistics.significance import t_test
 
 SEQUENCES, STUDIES = 60, 300
 
@@ -66,41 +76,6 @@ def test_shares_of_sequences_are_covered_near_0_and_1(share, n):
     ends = np.array([wilson_interval(count, n) for count in counts])
     covers = (ends[:, 1] <= share) & (share <= ends[:, 2])
     assert stats.binom.pmf(counts, n, share) @ covers > 0.925
-    by_draws = np.array([share_by_draws(count, n) for count in counts])
-    covers = (by_draws[:, 0] <= share) & (share <= by_draws[:, 1])
-    assert (stats.binom.pmf(counts, n, share) @ covers > 0.925) == (share == 0.5)
-
-
-def share_by_draws(count: int, n: int) -> tuple[float, float]:
-    """The interval of a share +- 1.96 of the standard deviation that its bootstrap draws have."""
-    half = 1.96 * np.sqrt(count * (n - count) / n**3)
-    return count / n - half, count / n + half
-
-
-@pytest.mark.parametrize(("before", "after"), [(0.96, 0.96), (0.96, 0.94), (0.96, 0.90)])
-def test_differences_of_aucs_near_1_are_covered(before, after):
-    """DeLong's interval of a single AUC of .96 covers .90; only differences are judged, and these are paired."""
-    rng, positive, covered, too_low = np.random.default_rng(0), np.arange(120) % 2 == 0, 0, 0
-    first, second = (np.sqrt(2) * stats.norm.ppf(auc) * positive for auc in (before, after))
-    for _ in range(1000):
-        noise, other = rng.standard_normal((2, 1, 120))
-        parts = [
-            auc_parts(scores, positive) for scores in (first + noise, second + 0.9 * noise + 0.436 * other)
-        ]
-        _, low, high = crossed_interval(parts[0] - parts[1])
-        covered += low <= before - after <= high
-        too_low += low > before - after
-    assert covered / 1000 > 0.92
-    assert too_low / 1000 < 0.025  # seldom a fall that is not there
-
-
-@pytest.mark.parametrize(("sequences", "least", "most"), [(1, 0.8, 0.9), (20, 0.93, 0.97), (50, 0.93, 0.97)])
-def test_means_of_ten_blocks_are_covered_though_sequences_are_skewed(sequences, least, most):
-    """Lognormal sequences (skewness 6); an interval over ten of them, instead of ten blocks, covers .85."""
-    values = np.random.default_rng(0).lognormal(0, 1, (2000, 10, sequences)).mean(axis=-1)
-    ends = np.array([mean_interval(row) for row in values])
-    covered = np.mean((ends[:, 1] <= np.exp(0.5)) & (np.exp(0.5) <= ends[:, 2]))
-    assert least < covered < most
 
 
 def test_the_interval_of_a_mean_is_that_of_scipy():
@@ -115,3 +90,26 @@ def test_runs_add_their_variance_to_that_of_draws():
     runs = np.array([1.0, 2.0, 4.0])
     interval = stats.ttest_1samp(runs, 0).confidence_interval(0.95)
     assert draws_interval(np.tile(runs[:, None], 100)) == pytest.approx((runs.mean(), *interval))
+
+
+@pytest.mark.parametrize(
+    ("p", "text", "sentence"),
+    [(0.0341, "0.034", "p = 0.034"), (1.0, "1", "p = 1"), (2.3e-9, "2.3e-09", "p = 2.3e-09"),
+     (0.0, "< 1e-300", "p < 1e-300"), (1e-300, "< 1e-300", "p < 1e-300"), (np.nan, "nan", "p = nan")],
+)  # fmt: skip
+def test_no_p_value_is_printed_as_0(p, text, sentence):
+    assert (p_text(p), p_equals(p)) == (text, sentence)
+
+
+def test_tables_have_no_p_of_0_in_print_and_in_files():
+    n, values = np.array([1000, 1000]), np.array([[9.0, 3.1], [0.1, 1.0]])
+    p = t_test(n, values[0], values[1], 3.0).p
+    assert p[0] == 0
+    table = pd.DataFrame(
+        {"p": p, "beyond_p_by": p, "p_holm": [np.nan, 0], "up": [0, 0], "status": ["a", "b"]}
+    )
+    saved = above_zero(table)
+    assert saved["p"].tolist() == [1e-300, p[1]]
+    assert saved["p_holm"].isna().tolist() == [True, False]
+    assert (saved["up"] == 0).all()
+    assert set(p_formats(table)) == {"p", "beyond_p_by", "p_holm"}

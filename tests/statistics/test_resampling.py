@@ -113,18 +113,6 @@ def test_bootstrap_t_repairs_part_of_what_skew_does_to_the_t_test():
         assert abs(size - ALPHA) < abs(t_size - ALPHA)
 
 
-def test_intervals_that_ignore_clusters_are_too_short():
-    rng = np.random.default_rng(13)
-    clusters = np.repeat(np.arange(50), 4)
-    values = rng.normal(3, 1, size=(50, 1000))[clusters] + rng.normal(0, 0.7, size=(200, 1000))
-    covered = []
-    for unit in (clusters, None):
-        low, high = bca_interval(values, unit)
-        covered.append(((low < 3) & (high > 3)).mean())
-    assert covered[0] == pytest.approx(0.95, abs=0.025)
-    assert covered[1] < 0.8
-
-
 def test_the_last_bits_of_scores_decide_nothing():
     """One far score among scores that differ by rounding: a third of the resamples lack it."""
     values = 1 + 1e-8 * np.random.default_rng(3).normal(size=(40, 1))

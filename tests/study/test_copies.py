@@ -1,4 +1,4 @@
-"""Executed copies: folded set-up, alternative texts, links to the neighbours, prose that is brought up to date."""
+"""Executed copies: folded set-up, alternative texts, links, prose brought up to date; working copies for JupyterLab."""
 
 import re
 
@@ -8,7 +8,7 @@ from studies import Study, error_of
 
 from analysis.files import parse_yaml
 from analysis.run import run
-from analysis.study.copies import DICTIONARY, described, linked, refresh
+from analysis.study.copies import DICTIONARY, described, linked, refresh, update_workbook
 
 
 def test_a_picture_has_a_caption_and_an_alternative_text():
@@ -70,3 +70,33 @@ def test_prose_is_rewritten_and_nothing_else(study: Study, monkeypatch):
         "the code of 01_first-mrpc differs from notebooks/: run make reprod"
     )
     assert path.read_bytes() == refreshed
+
+
+def test_a_copy_follows_its_script_until_it_is_changed(study: Study, capsys):
+    folder = study.folder / "workbook"
+    path = folder / "01_first.ipynb"
+    study.notebook("01_first", "1 + 1")
+    update_workbook(folder)
+    copy = nbformat.read(path, as_version=4)
+    assert copy.cells[-1].source == "1 + 1"
+    assert copy.metadata.kernelspec.name == "python3"
+    copy.cells[-1].outputs = [nbformat.v4.new_output("stream", text="2")]  # a run alone is no change
+    nbformat.write(copy, path)
+    executed = path.read_bytes()
+    update_workbook(folder)
+    assert path.read_bytes() == executed
+    study.notebook("01_first", "1 + 2")
+    update_workbook(folder)
+    copy = nbformat.read(path, as_version=4)
+    assert copy.cells[-1].source == "1 + 2"
+    copy.cells[-1].source = "1 + 3"
+    nbformat.write(copy, path)
+    changed = path.read_bytes()
+    update_workbook(folder)
+    assert capsys.readouterr().out == ""
+    study.notebook("01_first", "1 + 4")
+    update_workbook(folder)
+    assert path.read_bytes() == changed
+    assert capsys.readouterr().out.startswith(
+        "workbook/01_first.ipynb stays as you changed it, and its script is newer"
+    )

@@ -8,9 +8,10 @@ from importlib.metadata import packages_distributions
 
 import jupytext
 import pytest
+from consistency import MEANINGS
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from studies import runs_of
+from studies import runs_of, saved
 
 from analysis.files import ROOT
 from analysis.study.profiles import declared, not_run, notebook_names, parameters, source
@@ -113,3 +114,9 @@ def test_imported_packages_are_dependencies(folder: str):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     texts = project["dependencies"] + project["optional-dependencies"]["ray"]
     assert imported(folder) - {canonicalize_name(Requirement(text).name) for text in texts} == set()
+
+
+def test_figures_are_those_that_notebooks_save():
+    names = {name for notebook in notebook_names() for part in saved(notebook, "figure") for name in part}
+    assert names == {*MEANINGS["figures"]}
+    assert len(names - {"F0-training-*"}) <= 76  # git ignores the figures of training

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from analysis.study.partial_claims import NOTEBOOKS, PARTS, save_partial_claims
+from analysis.study.partial_claims import PARTS, save_partial_claims
 from analysis.study.profiles import not_run
 from analysis.study.results import Results
 
@@ -28,10 +28,10 @@ def saved(folder: Path, name: str) -> pd.DataFrame:
 
 
 def test_claims_of_notebooks_that_are_left_out_are_not_run(tables: Path):
-    assert {*NOTEBOOKS.values()} <= {*not_run(PROFILE)}
+    assert {notebook for notebook, *_ in PARTS.values()} <= {*not_run(PROFILE)}
     results = Results(PROFILE)
     save_partial_claims(results)
-    for name, (claims, *_) in PARTS.items():
+    for name, (_, claims, *_) in PARTS.items():
         table = saved(results.tables, name)
         assert [*table.index] == [claim.id for claim in claims]
         assert (table["verdict"] == "not applicable").all()
@@ -55,14 +55,11 @@ CUES = pd.DataFrame({
 @pytest.mark.parametrize(
     ("name", "needed", "estimates"),
     [
-        (
-            "claims-michel2019",
-            {"michel_tolerated": HARMLESS, "michel_transfer": TRANSFER},
-            {"M1": 0.9, "M3": 0.8, "M4": 0.2},
-        ),
+        ("claims-michel2019", {"michel_tolerated": HARMLESS, "michel_transfer": TRANSFER},
+         {"M1": 0.9, "M3": 0.8, "M4": 0.2}),
         ("claims-niven2019", {"niven_cues": CUES}, {"N4": 0.65}),
     ],
-)
+)  # fmt: skip
 def test_claims_of_notebooks_that_ran_are_judged(tables: Path, name: str, needed: dict, estimates: dict):
     for table, rows in needed.items():
         rows.to_csv(tables / f"{table}.csv", index=False)

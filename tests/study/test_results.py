@@ -13,6 +13,7 @@ from studies import error_of
 
 from analysis.errors import InputError
 from analysis.files import versions
+from analysis.study.provenance import print_plan
 from analysis.study.results import Results
 from analysis.study.runs import VARIABLE, Run
 
@@ -190,3 +191,22 @@ def test_a_missing_file_names_the_command_that_makes_it(tmp_path: Path, monkeypa
     done = tmp_path / "offline/cache/done"
     message = error_of(results.load_table, "layers")
     assert message.endswith(f"is damaged: delete {done}, and run make 03_test-toy-mrpc PROFILE=offline")
+
+
+def test_recorded_seconds(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
+    folder = tmp_path / "quick/provenance"
+    folder.mkdir(parents=True)
+    records = {
+        "01_a": {"cpu_seconds": 1000.4, "cached": False},
+        "02_b-y": {"cpu_seconds": 3, "whole_cpu_seconds": 30, "cached": True},
+        "02_b-x": {"seconds": 40},
+    }
+    for run, record in records.items():
+        (folder / f"{run}.json").write_text(json.dumps(record))
+    print_plan([*records, "03_c"], "quick")
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        "01_a 1,000", "02_b-y 30", "02_b-x not recorded", "03_c not recorded",
+        "4 runs, 2 of them recorded: 1,030 CPU seconds",
+    ]  # fmt: skip

@@ -1,22 +1,20 @@
 """The rules of the Makefile miss no file: each module that a notebook imports, directly or not, and its data."""
 
-import ast
 import re
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 
 import pytest
+from test_closure import MODULES, imported, reached
 
-from analysis import HOMES
 from analysis.files import ROOT
 from analysis.study.front_page import PAPERS
 from analysis.study.profiles import declared, notebook_names, source
 
 PACKAGE = ROOT / "analysis"
 # What these import makes no number: the store of results, and drawing.
-BOUNDARY = {"study", "figures"}
+BOUNDARY = frozenset({"study", "figures"})
 NO_DATA = {".py", ".pyc", ".md"}
 # Files whose names alone are used: how scores are tested does not change the scores.
 UNUSED = {"01_extract": {f"analysis/statistics/{name}.py" for name in ("significance", "resampling")}}
@@ -47,9 +45,7 @@ def behind(run: str, needs: dict[str, set[str]]) -> set[str]:
 
 @pytest.mark.parametrize("notebook", notebook_names())
 def test_rules_miss_no_file(needs: dict[str, set[str]], notebook: str):
-    traced_files = {
-        str(path.relative_to(ROOT)) for path in traced(source(notebook)) if path.name != "__init__.py"
-    }
+    traced_files = {str(path.relative_to(ROOT)) for path in traced(source(notebook))}
     traced_files -= UNUSED.get(notebook, set())
     for run in (run for run in needs if run.split("-")[0] == notebook):
         prerequisites = behind(run, needs)
@@ -65,7 +61,7 @@ def test_the_makefile_knows_every_paper():
 
 
 def test_tracing_is_not_blind():
-    """Indirect imports, names of packages and data are seen, and what another room holds is not."""
+    """Indirect imports and data are seen, and what another room holds is not."""
     names = {str(path.relative_to(PACKAGE)) for path in traced(source("01_extract"))}
     assert {"scores/contraction.py", "encoders/tap.py", "texts/tasks.py"} <= names
     assert not {name for name in names if name.startswith(("papers/clark2019", "study", "statistics/claims"))}
@@ -74,60 +70,15 @@ def test_tracing_is_not_blind():
 
 
 def traced(script: Path) -> set[Path]:
-    """The files of the rooms of analysis/ that a script needs."""
-    files: set[Path] = set()
-    waiting = {script}
-    while waiting:
-        files |= waiting
-        waiting = set().union(*map(imported, waiting)) - files
-    rooms = {path: path.relative_to(PACKAGE).parts for path in files - {script}}
-    return {
-        path for path, parts in rooms.items() if len(parts) > 2 or (len(parts) == 2 and parts[0] != "papers")
-    } - {path for path, parts in rooms.items() if parts[0] == "study"}
-
-
-@cache
-def imported(path: Path) -> frozenset[Path]:
-    """The modules that the import statements of a module name, and the data beside one that mentions `__file__`.
-
-    A package's file only passes names on (see `files_of`).
-    """
-    within = path.relative_to(PACKAGE).parts if path.is_relative_to(PACKAGE) else [""]
-    if path.suffix != ".py" or path.name == "__init__.py" or within[0] in BOUNDARY:
-        return frozenset()
-    nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
-    sources = [node for node in nodes if isinstance(node, ast.ImportFrom)]
-    names = {f"{item.module}.{alias.name}" for item in sources for alias in item.names}
-    names |= {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    result = {file for name in names for file in files_of(name)}
-    if any(isinstance(node, ast.Name) and node.id == "__file__" for node in nodes):
-        result |= {file for file in path.parent.iterdir() if file.is_file() and file.suffix not in NO_DATA}
-    return frozenset(result)
-
-
-@cache
-def files_of(name: str) -> frozenset[Path]:
-    """The file of a dotted name of this package, and those of the packages around it; none for other names."""
-    parent, _, last = name.rpartition(".")
-    around = files_of(parent) if parent else frozenset()
-    place = ROOT.joinpath(*name.split("."))
-    file = next(filter(Path.is_file, (place / "__init__.py", place.with_suffix(".py"))), None)
-    if file and (around or name == "analysis"):
-        return around | {file}
-    if place.parent / "__init__.py" in around:
-        homes = homes_of(parent)
-        return files_of(homes[last]) if last in homes else around
-    return around
-
-
-@cache
-def homes_of(package: str) -> dict[str, str]:
-    """The modules from which a package imports the names that it offers."""
-    if package == "analysis":
-        return {name: f"{package}.{home}" for name, home in HOMES.items()}
-    tree = ast.parse(ROOT.joinpath(*package.split("."), "__init__.py").read_text(encoding="utf-8"))
-    sources = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
-    return {alias.name: node.module for node in sources for alias in node.names}
+    """The files of the rooms of analysis/ that a script needs: modules, and data beside one that names `__file__`."""
+    modules = {MODULES[name] for name in reached(imported(script), BOUNDARY)}
+    files = {path for path in modules if path.name != "__init__.py"}
+    for path in modules:
+        if path.relative_to(PACKAGE).parts[0] not in BOUNDARY and "__file__" in path.read_text(
+            encoding="utf-8"
+        ):
+            files |= {file for file in path.parent.iterdir() if file.is_file() and file.suffix not in NO_DATA}
+    return {file for file in files if file.parent != PACKAGE and file.parent.name != "study"}
 
 
 def test_lists_of_tasks_are_those_of_notebooks():

@@ -77,6 +77,24 @@ def test_sessions_write_to_a_folder_of_the_notebook_and_its_task(
     assert (tmp_path / f"scratch/{name}/provenance/{name}.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("tau", -1, "give more than 0"),
+        ("seeds", [0, 0], "name nothing twice"),
+        ("relations", ["nosuch"], "choose from acl, "),
+        ("tau", "3", "give float"),
+        ("seeds", 0, "give list[int]"),
+    ],
+)
+def test_sessions_check_the_values_that_a_reader_has_typed(monkeypatch, name: str, value: object, words: str):
+    monkeypatch.setenv("JPY_SESSION_NAME", "/home/me/heads/workbook/03_test.ipynb")
+    shell = SimpleNamespace(user_ns={name: value, "In": []})
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    message = error_of(Results, "offline")
+    assert message.startswith(f"03_test: parameter {name} is {value!r}: {words}")
+
+
 def set_up(notebook: str) -> str:
     cells = [cell.source for cell in jupytext.read(source(notebook)).cells if cell.cell_type == "code"]
     return cells[SET_UP - 1]

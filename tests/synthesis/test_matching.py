@@ -4,6 +4,7 @@ import pytest
 import xarray as xr
 from classifiers import classifier
 from headtables import score_array
+from studies import error_of
 
 from analysis.encoders import interventions
 from analysis.encoders.layout import layouts
@@ -44,6 +45,10 @@ def test_heads_that_match_in_every_task_are_the_matching_heads():
     assert matching.matching_heads([role, lower]) == [(2, 0), (1, 1)]  # the highest mean first
     assert matching.matching_heads([role, role.assign(mean=1.0)]) == []
     assert matching.names_of(MATCHING) == "1-1, 2-0"
+    assert matching.matching_heads([role], heads=[[0, 1]]) == [(0, 1)]
+    for head in ([9, 9], [0], [0, 1, 2]):
+        message = error_of(matching.matching_heads, [role], heads=[head])
+        assert message.startswith(f"heads has {head}: give [layer, head], from [0, 0] to ")
 
 
 def test_attention_across_is_that_of_matched_and_of_other_pieces():

@@ -123,7 +123,7 @@ def test_torch_comes_after_the_hashes_and_the_study_last(checkout, torch):
     """The commands are those of docs/install.md: no command mixes hashes with what has none."""
     command = ["make", "-n", "--no-print-directory", "install", "PYTHON=python", f"TORCH={torch}"]
     planned = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True)
-    echoed = re.sub(r"^python -m pip", "echo", planned.stdout, flags=re.M)
+    echoed = re.sub(r'^"python" -m pip', "echo", planned.stdout, flags=re.M)
     done = subprocess.run(["sh", "-c", echoed], cwd=checkout, capture_output=True, text=True, check=True)
     flags = "install --quiet --disable-pip-version-check"
     index = " --index-url https://download.pytorch.org/whl/cpu" if torch else ""
@@ -137,8 +137,9 @@ def test_torch_comes_after_the_hashes_and_the_study_last(checkout, torch):
 
 def test_too_old_a_python_is_refused_before_the_first_download(checkout, tmp_path):
     old = tmp_path / "python"
-    old.write_text(
-        f"#!{sys.executable}\nimport collections, sys\n"
+    old.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{tmp_path}/old.py" "$@"\n')
+    (tmp_path / "old.py").write_text(
+        "import collections, sys\n"
         "Info = collections.namedtuple('Info', 'major minor')\nsys.version_info = Info(3, 10)\n"
         "assert sys.argv[1] == '-c', 'more than the check is run'\nexec(sys.argv[2])\n"
     )
@@ -177,6 +178,17 @@ def test_the_wheel_has_every_file_of_the_package(wheel):
         for root in (ROOT, wheel)
     )
     assert {path for path in expected if "__pycache__" not in path} == installed
+
+
+def test_a_script_that_shadows_the_package_has_the_message_of_the_document(wheel, tmp_path):
+    (tmp_path / "analysis.py").write_text("from analysis import extract\n")
+    done = alone(wheel, tmp_path, "analysis.py")
+    (message,) = re.findall(r"cannot import name '\w+'", done.stderr)
+    document = (ROOT / "docs/install.md").read_text(encoding="utf-8")
+    assert "called `analysis` shadows the package" in document
+    assert f'("{message}")' in " ".join(document.split())
+    (tmp_path / "analysis.py").rename(tmp_path / "mine.py")
+    assert alone(wheel, tmp_path, "mine.py").stderr == ""
 
 
 LIBRARY = """

@@ -1,5 +1,7 @@
-"""What goes to others: workflows, the citation, and the source distribution."""
+"""What goes to others: workflows, the image, the citation, and the source distribution."""
 
+import json
+import os
 import re
 import shutil
 import subprocess
@@ -28,6 +30,28 @@ def test_workflows_run_what_they_pin_and_hold_no_more_rights_than_they_use(path:
         assert re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", step["uses"])
         if "checkout" in step["uses"]:
             assert step["with"]["persist-credentials"] is False
+
+
+def test_the_image_runs_as_a_user_and_installs_from_what_it_copies_first(tmp_path: Path):
+    """JupyterLab refuses root, and hears the outside at all addresses alone; Codespaces start with the same user."""
+    lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    install = "RUN make install TORCH=cpu"
+    for names in (line.split()[2:] for line in lines[: lines.index(install)] if line.startswith("COPY")):
+        for name in names[:-1]:
+            target = tmp_path / (name if names[-1] == "./" else names[-1])
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, target)
+    environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    command = [*install.removeprefix("RUN ").split(), "--dry-run"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "-m pip install" in done.stdout
+    (user,) = (line.removeprefix("USER ") for line in lines if line.startswith("USER "))
+    assert any(f"useradd --create-home {user} " in line for line in lines)
+    start = json.loads(lines[-1].removeprefix("CMD "))
+    assert start == ["make", "notebook", "LAB=--ip=0.0.0.0 --no-browser"]
+    container = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text(encoding="utf-8"))
+    assert container["remoteUser"] == user
 
 
 def test_the_citation_has_a_year_and_the_version_of_the_package():

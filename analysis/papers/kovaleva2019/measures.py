@@ -9,6 +9,7 @@ import xarray as xr
 from scipy import stats
 
 from analysis.papers.kovaleva2019.names import LINGUISTIC, PATTERNS, PRETRAINED, RANDOM, SPECIAL_HEADS
+from analysis.statistics.changes import not_worse
 from analysis.statistics.claims import (
     frame,
     not_applicable,
@@ -20,7 +21,6 @@ from analysis.statistics.claims import (
 )
 from analysis.statistics.intervals import crossed_interval, mean_interval
 from analysis.statistics.layers import FIRST_THIRD, LAST_SIXTH, LAST_THIRD, layers_within, on_other_half
-from analysis.statistics.paired import not_worse
 from analysis.statistics.training import Run
 from analysis.texts.tasks import original, task_named
 

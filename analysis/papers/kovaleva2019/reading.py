@@ -61,7 +61,7 @@ def placements(pairs: Sequence[tuple[int, int]], first: int, last: int) -> Place
 class LinkScores(NamedTuple):
     """Attention to all placements of a link; `original` is the number of the link's own placement."""
 
-    values: Float[np.ndarray, "placement *head"]
+    values: Float[np.ndarray, " placement *head"]
     original: int
 
     @property

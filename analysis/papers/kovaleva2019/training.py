@@ -40,7 +40,7 @@ def disabled_tables(
     """What disabling single heads or whole layers changes, and whether it raises a task's first metric beyond chance.
 
     `logits` are those of `predict`, by unit ("head" or "layer") and by fine-tuning run. The first table is
-    `kovaleva_disable` (see `changes_by_head`), the second `kovaleva_rises`: the fields of `changes.Rises`, and least,
+    `kovaleva_disable` (see `changes_by_head`), the second `kovaleva_rises`: the columns of `changes.rises`, and least,
     the median over heads or layers. Source: Kovaleva 2019, figures 8 and 9; departure: the paper has no test.
     """
     changes, risen = [], []
@@ -52,7 +52,7 @@ def disabled_tables(
             changes.append(table.assign(**key).reindex(columns=COLUMNS))
             first = table[table["metric"] == metric]
             row = {"metric": metric, "baseline": first["baseline"].iloc[0]}
-            row |= rises(answers, labels[task], metric, alpha, permutations, seed)._asdict()
+            row |= rises(answers, labels[task], metric, alpha, permutations, seed)
             risen.append(key | row | {"least": first["least"].median()})
     return pd.concat(changes, ignore_index=True), pd.DataFrame(risen)
 

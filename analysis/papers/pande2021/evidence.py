@@ -147,7 +147,7 @@ def replicated(
 def _over_heads(
     scores: xr.DataArray,
     dimension: str,
-    clusters: Int[np.ndarray, "sequence"],
+    clusters: Int[np.ndarray, " sequence"],
     counts: Int[np.ndarray, "replicate cluster"],
     statistics: Callable[[Clusters, Int[np.ndarray, "replicate cluster"]], np.ndarray],
 ) -> list[xr.DataArray]:

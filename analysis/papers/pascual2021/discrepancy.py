@@ -53,7 +53,7 @@ VALIDATED = MEASURES | {"total_variation": total_variation}
 
 def measured(
     first: Maps, second: Maps, measures: Mapping[str, Callable[[Maps, Maps], Rows]] = MEASURES
-) -> Float[np.ndarray, "measure *head"]:
+) -> Float[np.ndarray, " measure *head"]:
     """The mean over rows of each measure; rows without a value are left out."""
     values = np.stack([measure(first, second) for measure in measures.values()])
     return np.ma.masked_invalid(values).mean(-1).filled(np.nan)
@@ -102,7 +102,7 @@ def _rows(values: xr.DataArray, resamples: int, seed: int) -> pd.DataFrame:
     return table.assign(low=low, high=high, n=np.isfinite(by_sequence).sum(0))
 
 
-def _complete(values: Float[np.ndarray, "sequence *column"]) -> Float[np.ndarray, "sequence *column"]:
+def _complete(values: Float[np.ndarray, " sequence *column"]) -> Float[np.ndarray, " sequence *column"]:
     """The mean of the other sequences where a sequence has no value: one without word pieces has no rows of text."""
     return np.where(np.isnan(values), np.nanmean(values, axis=0), values)
 
