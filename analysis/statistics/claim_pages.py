@@ -92,20 +92,43 @@ def _comparison_text(row: Mapping[str, object], claim: Claim) -> str:
     return f"{claim.control}: {control}" if control and claim.control else ""
 
 
-def claims_markdown(claims: pd.DataFrame, known: Iterable[Claim], figures: str = "", task: str = "") -> str:
+def claims_markdown(
+    claims: pd.DataFrame,
+    known: Iterable[Claim],
+    figures: str = "",
+    task: str = "",
+    others: Mapping[str, pd.DataFrame] = {},
+) -> str:
     """The claims of a paper as a table of Markdown; with `figures`, the folder of the figures, ids link to them.
 
-    Where a figure shows one task, the link is to that of `task`. Ids are anchors then.
+    Where a figure shows one task, the link is to that of `task`. Ids are anchors then. `others` are claims of other
+    encoders by name: each has a column with estimate, interval and verdict.
     """
     known = list(known)
+    results = {name: short_results(table) for name, table in others.items()}
     names = {claim.id: _linked(claim, figures, task) if figures else claim.id for claim in known}
-    lines = [f"| {' | '.join(HEADER)} |", "|---" * len(HEADER) + "|"]
+    header = [*HEADER, *results]
+    lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
     for claim, statement, *numbers in cells(claims, known).itertuples(index=False):
-        texts = [f"{names[claim]} {statement}", *numbers]
+        texts = [
+            f"{names[claim]} {statement}",
+            *numbers,
+            *(column.get(claim, "") for column in results.values()),
+        ]
         lines.append("| " + " | ".join(text.replace("|", "\\|").replace("\n", " ") for text in texts) + " |")
     table = "\n".join(lines)
     legends = [legend for mark, legend in ((MARK, LEGEND), (OURS, OURS_LEGEND)) if mark in table]
     return "\n\n".join([table, *legends])
+
+
+def short_results(claims: pd.DataFrame) -> dict[str, str]:
+    """Estimate, interval and verdict of each claim, as one text."""
+    return {
+        row["claim"]: ", ".join(
+            filter(None, [bracketed(row["estimate"], row["low"], row["high"]), row["verdict"]])
+        )
+        for row in claims.to_dict("records")
+    }
 
 
 def _linked(claim: Claim, figures: str, task: str) -> str:
@@ -121,8 +144,12 @@ def claims_page(
     encoder: str,
     figures: str,
     task: str = "",
+    others: Mapping[str, pd.DataFrame] = {},
 ) -> str:
-    """Every claim in the table of its paper, and below it what is measured, as a page of Markdown."""
+    """Every claim in the table of its paper, and below it what is measured, as a page of Markdown.
+
+    `others` are the claims of other encoders by name, those of all papers together.
+    """
     tables = current(tables)
     intro = f"Measured on {encoder}. {MULTIPLICITY.format(n=sum(map(len, tables.values())))} Published values are of"
     intro += " BERT-base unless they say otherwise."
@@ -130,7 +157,7 @@ def claims_page(
     for paper, claims in tables.items():
         tokens = claims.set_index("claim")["token"].fillna("")
         lines += ["", f'<a id="{paper}"></a>', "", f"## {titles[paper]}", ""]
-        lines += [claims_markdown(claims, known[paper], figures, task), "", "What is measured:", ""]
+        lines += [claims_markdown(claims, known[paper], figures, task, others), "", "What is measured:", ""]
         for claim in known[paper]:
             text = f"- **{claim.id}** ({claim.source}). {with_sink(claim.measure, tokens.get(claim.id, ''))}"
             lines.append(textwrap.fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False))

@@ -18,10 +18,18 @@ from analysis.errors import InputError, exit_status
 from analysis.files import ROOT, parse_yaml, write_text
 from analysis.statistics.claim_pages import claims_page, current, paper_rows
 from analysis.statistics.claims import VERDICTS, Claim, read_claims
+from analysis.statistics.encoders import (
+    BOTH,
+    CONTRADICTED,
+    NONE,
+    ONE,
+    agreement_counts,
+    encoder_table,
+)
 from analysis.statistics.roles import COUNTS, ROLES, role_counts
 from analysis.study.profiles import command_line, notebook_names, parameters, source
 from analysis.study.provenance import records_in, whole_cost
-from analysis.study.results import Results
+from analysis.study.results import Results, results_to_read
 from analysis.study.runs import MACHINE_ROOM, Folders
 
 # The folders of the papers and the synthesis, in the order of their notebooks; the Makefile has the same list.
@@ -34,6 +42,9 @@ ENCODERS = {
     "bert-base-uncased": "BERT-base, a masked language model",
 }
 TEMPLATE = "docs/front-page.md"
+# A paragraph of the template that is there if this profile has claims.
+OPTIONAL = re.compile(r"<!-- if ([\w-]+) -->\n(.*?\n\n)", re.DOTALL)
+BESIDE = "glue-mpnet"  # the profile of the second encoder
 # A place of the template for a number of a table: {table.column[row=value; row=value]:format}
 TABLE_PLACE = re.compile(r"\{(\w+)\.(\w+)\[([^\]]*)\](?::([^}]*))?\}")
 FIRST = ("02_score", "03_test", "11_matching", "99_summary")  # what a newcomer reads first
@@ -79,6 +90,24 @@ def saved_claims(results: Results) -> dict[str, pd.DataFrame]:
     return tables
 
 
+def has_claims(profile: str) -> bool:
+    """Whether a profile has claims, in the folder of results or in the checkout."""
+    return bool(saved_claims(results_to_read(profile)))
+
+
+def claims_by_encoder(*profiles: str) -> dict[str, pd.DataFrame]:
+    """The claims of all papers by the name of the encoder; raises InputError for a profile without any."""
+    names = [encoder_name(profile) for profile in profiles]
+    if len({*names}) < len(names):
+        names = [f"{name}, {number}" for number, name in enumerate(names, 1)]
+    claims = {}
+    for name, profile in zip(names, profiles, strict=True):
+        if not (tables := saved_claims(results_to_read(profile))):
+            raise InputError(f"profile {profile} has no claims yet: run make reproduce PROFILE={profile}")
+        claims[name] = pd.concat(tables.values(), ignore_index=True)
+    return claims
+
+
 def claims_section(tables: Mapping[str, pd.DataFrame]) -> str:
     """The verdicts of every paper in a row; `tables` are those of `saved_claims`."""
     citations = {name: title.rsplit("(", 1)[-1].strip(" )") for name, title in paper_titles().items()}
@@ -89,10 +118,11 @@ def claims_section(tables: Mapping[str, pd.DataFrame]) -> str:
 def claims_document(tables: Mapping[str, pd.DataFrame], profile: str, figures: str) -> str:
     """Every claim with interval, control, published value, verdict, figure and measure, as a page of Markdown.
 
-    Where a figure shows one task, the link is to that of the profile's first.
+    Where a figure shows one task, the link is to that of the profile's first. The second encoder has a column.
     """
     task = parameters("04_compare", profile)["tasks"][0]
-    return claims_page(tables, paper_titles(), known_claims(), encoder_of(profile), figures, task)
+    other = claims_by_encoder(BESIDE) if profile != BESIDE and has_claims(BESIDE) else {}
+    return claims_page(tables, paper_titles(), known_claims(), encoder_of(profile), figures, task, other)
 
 
 def figures_document(profile: str) -> str:
@@ -126,6 +156,12 @@ def encoder_of(profile: str) -> str:
     return f"{name}: {ENCODERS.get(name, 'as loaded')}"
 
 
+def encoder_name(profile: str) -> str:
+    """The name of the encoder of a profile, as prose writes it."""
+    name = parameters("01_extract", profile)["encoder"]
+    return re.split("[,:]", ENCODERS.get(name, name))[0]
+
+
 def places(results: Results) -> dict[str, str]:
     """The numbers that stand in no table and that README and the summary name, as texts.
 
@@ -153,7 +189,18 @@ def places(results: Results) -> dict[str, str]:
         records = records_in(Folders(committed).folder).values()
         cpu_seconds = sum(whole_cost(record) or math.nan for record in records) or math.nan
         numbers[name] = cpu_seconds / 2 / seconds
+    numbers |= _on_both(profile)
     return {name: number_text(number, FORMS.get(name.split("_")[-1], "")) for name, number in numbers.items()}
+
+
+def _on_both(profile: str) -> dict[str, float]:
+    """How many claims this encoder shares with that of BESIDE; NaN where either profile has none."""
+    names = {BOTH: "both_supported", ONE: "both_one", NONE: "both_none", CONTRADICTED: "both_contradicted"}
+    counts = pd.Series(dtype=float)
+    if has_claims(profile) and has_claims(BESIDE):
+        counts = agreement_counts(encoder_table(claims_by_encoder(profile, BESIDE)))
+    counts = counts.reindex([*names])
+    return counts.rename(names).to_dict() | {"both_judged": counts.sum(min_count=1)}
 
 
 def table_number(results: Results, table: str, column: str, rows: str, form: str | None) -> str:
@@ -192,6 +239,7 @@ def filled(text: str, values: Mapping[str, str], name: str) -> str:
 def front_page(results: Results, numbers: Mapping[str, str], tables: Mapping[str, pd.DataFrame]) -> str:
     """README.md: the text of docs/front-page.md with numbers of tables and of `places`, and all verdicts."""
     text = (ROOT / TEMPLATE).read_text(encoding="utf-8")
+    text = OPTIONAL.sub(lambda paragraph: paragraph[2] if has_claims(paragraph[1]) else "", text)
     text = TABLE_PLACE.sub(lambda place: table_number(results, *place.groups()), text)
     return filled(text, {**numbers, "verdicts": claims_section(tables)}, TEMPLATE)
 

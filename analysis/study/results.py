@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from analysis.control_scores import control_bank, control_sieves
 from analysis.errors import InputError
 from analysis.figures import pictures
-from analysis.files import replacing, versions, write_text
+from analysis.files import ROOT, replacing, versions, write_text
 from analysis.statistics.intervals import above_zero
 from analysis.statistics.roles import LABELS
 from analysis.study.profiles import check_values, declared, notebook_names, parse_name, source
@@ -254,3 +254,12 @@ class Results(Folders):
         """
         pictures.save_figure(figure, self.figures / name)
         self._note("figures", name)
+
+
+def results_to_read(profile: str) -> Results:
+    """The results of another profile: those in the folder of results, or else those that came with the checkout."""
+    results = Results(profile)
+    if not results.profile.tables.is_dir():
+        results.profile.folder = ROOT / "results" / profile
+        results.profile.tables = results.profile.folder / "tables"
+    return results

@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 
-from analysis.figures.claims import MARKS, RELEASED, forest_plot
+from analysis.figures.claims import MARKS, RELEASED, encoder_plot, forest_plot
 from analysis.statistics.claims import Claim, claim_table, frame, not_applicable, with_control
 
 
@@ -20,3 +20,20 @@ def test_each_claim_has_an_axis_of_its_own_whose_right_side_is_the_claims():
     assert np.isclose(marks[MARKS[RELEASED]["marker"]].get_xdata(), -0.05 / 0.3)
     assert marks["s"].get_xdata() < -0.9  # above the threshold of a claim that asks for less
     assert [text.get_text() for text in axes.texts] == ["not applicable"]
+
+
+def test_encoders_share_the_axis_of_a_claim():
+    known = [Claim("A0", "words", "", "", 0.5, ">"), Claim("A1", "words", "", "", 0.5, "<")]
+    first = claim_table(known, {"A0": frame({"": (0.9, 0.8, 1.0)}), "A1": frame({"": (0.4, 0.3, 0.5)})})
+    second = claim_table(known, {"A0": frame({"": (0.4, 0.3, 0.45)}), "A1": frame({"": (0.3, 0.2, 0.4)})})
+    figure = encoder_plot(
+        {"one": first, "two": second}, known, {"A0": "contradicted", "A1": "supported on both"}
+    )
+    axes = figure.axes[0]
+    marks = {shape: [line for line in axes.lines if line.get_marker() == shape] for shape in "os"}
+    places = {shape: [float(line.get_xdata()[0]) for line in lines] for shape, lines in marks.items()}
+    assert np.allclose(places["o"], [0.4 / 0.5, 0.1 / 0.3])  # the largest distance is that of an end
+    assert np.allclose(places["s"], [-0.1 / 0.5, 0.2 / 0.3])
+    fills = [line.get_markerfacecolor() for line in marks["s"]]
+    assert fills == [MARKS[verdict]["markerfacecolor"] for verdict in ("not supported", "supported")]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["A0: words", "A1: words"]

@@ -6,7 +6,16 @@ import pytest
 from scipy.stats import norm
 
 from analysis.errors import InputError
-from analysis.statistics.claim_pages import LEGEND, MARK, OURS_LEGEND, cells, claims_markdown, current, marked
+from analysis.statistics.claim_pages import (
+    LEGEND,
+    MARK,
+    OURS_LEGEND,
+    bracketed,
+    cells,
+    claims_markdown,
+    current,
+    marked,
+)
 from analysis.statistics.claims import (
     COLUMNS,
     Claim,
@@ -191,6 +200,13 @@ def test_the_table_has_a_link_and_an_anchor_for_each_claim_and_explains_each_mar
     assert "| > 0.5 |  |  | not supported |" in text
     assert (text.count(LEGEND), text.count(OURS_LEGEND)) == (1, 1)
     assert LEGEND not in claims_markdown(table.tail(1), known)
+    beside = claims_markdown(table, known, others={"Other": table.head(1)}).splitlines()
+    assert beside[0].endswith("| verdict | Other |")
+    first = table.iloc[0]
+    assert beside[2].endswith(
+        f"| {bracketed(first['estimate'], first['low'], first['high'])}, {first['verdict']} |"
+    )
+    assert beside[3].endswith("|  |")
     saved = pd.read_csv(StringIO(table.to_csv(index=False)))
     assert claims_markdown(saved, known, "figures") == text
     tables = {"p": table, "earlier": table.rename(columns={"low": "lower"}), "none": table.head(0)}
