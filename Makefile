@@ -206,7 +206,7 @@ GOALS := $(call made,$(foreach name,$(or $(PAPERS),$(STUDIES)),$($(name))))
 RUNS := $(call made,$(finetune) $(pretrained) $(finetuned) $(foreach name,$(STUDIES),$($(name))) $D/12_encoders $D/98_explorer $D/99_summary)
 ON_REQUEST := $(filter-out $(RUNS),$(score) $(tests))
 
-$D/98_explorer: $(GOALS) $(SCORES) $(DRAWN) $(call room,explorer)
+$D/98_explorer: $(GOALS) $(SCORES) $(DRAWN) $(call room,synthesis explorer)
 $D/99_summary: $(GOALS) $D/98_explorer $(DRAWN) $(addprefix analysis/study/,front_page.py partial_claims.py)
 
 # Two encoders are compared when all claims of this profile are there.

@@ -159,11 +159,12 @@ main_metric(summary)[columns].style.format(precision=3).hide()
 # in this many sequences (median over heads); a smaller one is more often missed.
 
 # %% [markdown]
-# In the committed run of glue-minilm, ablating most heads changes the accuracy by less than the test can find. Heads 2-9 and 1-1
-# stand out, but not equally in every fine-tuning run: without head 2-9, the accuracy falls by 0, 5 and 17 points in the three runs
-# of MRPC and by 10, 4 and 9 points in those of QNLI; without head 1-1, by 2, 5 and 9 points and by 1, 0 and 7. By the AUC of the
-# next section, they have the first two ranks in all nine runs on pairs, and ranks from 21 to 61 on SST-2. Ablating the most
-# important head of BERT-base lowers the accuracy on MNLI by 1.5 points (independent replication).
+# In the committed run of glue-minilm, ablating most heads changes the accuracy by less than the test can find. Heads 2-9 and
+# 1-1, which find the same word in the pair of [02_score](02_score.ipynb), stand out, but not equally in every fine-tuning run:
+# without head 2-9, the accuracy falls by 0, 5 and 17 points in the three runs of MRPC and by 10, 4 and 9 points in those of
+# QNLI; without head 1-1, by 2, 5 and 9 points and by 1, 0 and 7. By the AUC of the next section, they have the first two ranks
+# in all nine runs on pairs, and ranks from 21 to 61 on SST-2. Ablating the most important head of BERT-base lowers the accuracy
+# on MNLI by 1.5 points (independent replication).
 
 # %% [markdown]
 # *Try it.* Set `scored_n = 25`. What happens to `least`, and to the number of dots?

@@ -86,6 +86,7 @@ from analysis.study.profiles import parameters
 from analysis.study.results import Results
 from analysis.synthesis import matching, matching_measures, matching_runs
 from analysis.synthesis.matching_runs import Classifier, by_run, match_scores
+from analysis.texts.bundled import PAIR
 from analysis.texts.examples import Example
 from analysis.texts.glue import load_examples
 from analysis.texts.tasks import match_class, positive_class
@@ -134,7 +135,7 @@ chosen = matching.matching_heads(roles.values(), threshold, heads)
 
 # %%
 layer, head = [(0, 0), *chosen[:1]][-1]
-example = Example("hand", "The cat saw the old dog.", "The old dog saw a bird.")
+example = Example("pair", *PAIR)  # the two sentences of 02_score and 03_test
 layout, attention = read_attention(model, example, max_tokens)
 lines = np.where(same_pieces(layout) & across(layout), attention[layer, head], 0)
 mean = table[table["state"] == "pretrained"].groupby(["layer", "head"])["match"].mean().unstack().to_numpy()
@@ -157,7 +158,7 @@ finding(
 # %%
 dose, classifier = 0.5, comparing[0]
 layout, attention = read_attention(classifier.encoder, example, max_tokens)
-word = 2  # [CLS] the cat
+word = 4  # [CLS] old dogs never bite
 row, targets, crossing = attention[layer, head, word], other_text(layout)[word], across(layout)[word]
 moved = (1 - dose) * row + dose * targets / targets.sum()
 print(
@@ -173,7 +174,7 @@ print(f"match logit: {before:.2f} before, {after:.2f} after")
 #
 # <details><summary>What happens</summary>
 #
-# Across, the logit rises further with the dose. To the own text it moves far less: the head looks at words there too, but not across.
+# Across, the logit rises further with the dose. To the own text it moves less: the head looks at words there too, but not across.
 #
 # </details>
 #

@@ -11,7 +11,8 @@
 # The chapters answer for all heads at once which heads have a role and what happens when they are ablated. What does **one** head
 # do? This notebook builds `explorer.html`, a single file that works without a network. Point at a head, and the page shows its
 # mean score for every role with the interval and the threshold, its ablation effect and importance, and its attention on a
-# few sentences.
+# few sentences. It opens on the head with the largest match score, coloured by the ablation effect; on pairs of texts, a slider
+# turns the matching heads to the other text and says how the answer moves ([11_matching](11_matching.ipynb)).
 #
 # The idea is that of BertViz (Vig 2019) and exBERT (Hoover et al. 2020), which show attention; this page adds the statistics of
 # the head. The sentences are those of the toy tasks, whatever data the scores come from: task data are not reprinted.
@@ -27,18 +28,21 @@ sentences: int = 3  # for each task
 max_tokens: int = 128
 device: str = "cpu"
 tau: float = 3.0
+threshold: float = 5.0  # match score of a matching head, as in 11_matching
 alpha: float = 0.05
 relations: list[str] = ["nsubj", "dobj", "amod", "advmod"]
 
 # %%
 from analysis.encoders.models import load_encoder
-from analysis.explorer.packing import illustrative, pack
+from analysis.explorer.packing import dials, illustrative, pack
 from analysis.explorer.view import explorer, head_view
 from analysis.statistics.roles import ROLES
 from analysis.study.results import STATES, Results
+from analysis.synthesis.matching import matching_heads
+from analysis.texts.bundled import PAIR
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
-from analysis.texts.tasks import toy
+from analysis.texts.tasks import TASKS, match_class, toy
 
 results = Results(profile)
 names = results.table_names()
@@ -51,10 +55,11 @@ print(f"{len(scored_tasks)} of {len(tasks)} tasks have role tables in this profi
 #
 # Besides its scores, any table with the columns layer and head can add a line to the card: give it a name, the table, a query
 # that selects one row per head and run, and the column. The page shows the median over fine-tuning runs, and can colour the grid
-# by it.
+# by it; on opening, it does so by the first one.
 
 # %%
 NUMBERS = {
+    "ablation effect (fall in AUC)": ("matching_effects", "metric == 'auc'", "effect"),
     "ablation effect (loss)": ("michel_ablation", "metric == 'loss'", "change"),
     "effect of uniform attention (loss)": (
         "kovaleva_disable",
@@ -92,12 +97,34 @@ for task, run in [*((task, None) for task in tasks), *((task, seeds[0]) for task
     packed += pack(model, illustrations[task], pairs, ROLES, state, task, max_tokens)
 
 # %% [markdown]
+# ## What does the classifier answer when its matching heads look elsewhere?
+#
+# The matching heads are those of [11_matching](11_matching.ipynb), chosen before fine-tuning. In the rows of words without a counterpart
+# in the other text, a *dose* of their attention goes to the words of the other text, or of the own one. The page has the
+# log odds of the class of matching pairs for six doses, of the first fine-tuned classifier of each pair task.
+
+# %%
+pair_tasks = [task for task in scored_tasks if TASKS[task].pair]
+before = [results.load_table(f"roles-{task}-pretrained") for task in pair_tasks]
+heads = matching_heads(before, threshold) if before else []
+turned = {}
+for task in (task for task in pair_tasks if task in tuned_tasks):
+    classifier = load_encoder(results.weights(task, seeds[0], encoder, checkpoint), device, task=task)
+    turned |= dials(classifier, illustrations[task], heads, match_class(task)[1], max_tokens)
+print(f"{len(heads)} matching heads; {len(turned)} pairs have a dial")
+
+# %% [markdown]
+# **Try it.** Take a pair that does not match and move the slider to 1. The log odds rise, as if the texts shared more words. The
+# dashed line, the same heads turned to their own text, rises less.
+#
 # ## The page
 
 # %%
 pretrained = load_encoder(encoder, device)
 origin = f"{pretrained.name}, results/{profile}"
-page = explorer(roles, packed, values=values, tau=tau, alpha=alpha, title="Head explorer", provenance=origin)
+page = explorer(
+    roles, packed, values=values, dials=turned, tau=tau, alpha=alpha, title="Head explorer", provenance=origin
+)
 page.save(results.folder / "explorer.html")
 print(
     f"{page.summary}; {len(page.page) / 1e6:.1f} MB; attention after fine-tuning for {len(tuned_tasks)} tasks"
@@ -112,13 +139,12 @@ print(
 # scores on this text alone.
 
 # %%
-head_view(pretrained, "The cat saw the old dog.", max_tokens=max_tokens)
+head_view(pretrained, PAIR[0], max_tokens=max_tokens)
 
 # %% [markdown]
 # **Try it.** Give it two texts and the sieve of matching heads,
-# `head_view(pretrained, "The cat saw the old dog.", "The old dog saw a bird.", roles=["match", "block"])`. The cells of *match*
-# are the pairs of equal words in different texts; in MiniLM, heads 1-1 and 2-9 score highest
-# ([11_matching](11_matching.ipynb)).
+# `head_view(pretrained, *PAIR, roles=["match", "block"])`, the pair of [02_score](02_score.ipynb). The cells of *match* are the pairs
+# of equal words in different texts; in MiniLM, heads 1-1 and 2-9 score highest ([11_matching](11_matching.ipynb)).
 #
 # **How far to trust it.** One sentence is an illustration and no evidence. The card says what the head does on all sequences, and
 # how sure that is.

@@ -10,16 +10,21 @@ import pandas as pd
 from jaxtyping import Float
 from tqdm import tqdm
 
+from analysis.encoders.interventions import Head
 from analysis.encoders.models import Encoder
+from analysis.encoders.redirection import redirect
 from analysis.errors import InputError
 from analysis.scores.extraction import extract, read_attention, read_sieves
 from analysis.statistics.controls import share_of_control
+from analysis.statistics.effects import match_logit
 from analysis.statistics.roles import HEAD, LABELS
 from analysis.statistics.significance import TESTED
 from analysis.texts.examples import Example, Relations
 
 Sentence = dict[str, Any]
 STEPS = 255
+DOSES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # shares of attention that a dial moves
+DIRECTIONS = {"across": "other text", "own": "own text"}  # where it goes
 RELATION_WORTH = 8  # extra words that a sentence may have for each further relation
 NUMBERS = ("mean", "low", "high")
 YES, NO, NOT_APPLICABLE, ABSENT = "1", "0", "?", "-"
@@ -126,6 +131,46 @@ def pack(
         sentence |= {"scores": {role: {state: digits(values)} for role, values in score.items()}}
         sentences.append(sentence | {"attention": {state: packed_attention(attention)}})
     return sentences
+
+
+def dials(
+    classifier: Encoder, examples: Sequence[Example], heads: Sequence[Head], match: int, max_tokens: int = 128
+) -> dict[str, dict[str, Any]]:
+    """How a classifier answers while some of its heads look elsewhere, by the id of the pair.
+
+    For each of DOSES, `across` and `own` are the log odds of the class `match` when this share of the heads' attention,
+    in the rows of words without a counterpart, goes to the words of the other text, or of the own one. None without
+    heads.
+    """
+    if not heads:
+        return {}
+    logits = {
+        direction: [
+            redirect(
+                classifier,
+                examples,
+                {"heads": heads},
+                to=to,
+                dose=dose,
+                max_tokens=max_tokens,
+                progress=False,
+            )
+            for dose in DOSES[1:]
+        ]
+        for direction, to in DIRECTIONS.items()
+    }
+    by_pair = {}
+    for place, example in enumerate(examples):
+        dial: dict[str, Any] = {
+            "heads": [f"{layer}-{head}" for layer, head in sorted(heads)],
+            "doses": [*DOSES],
+        }
+        for direction, of_doses in logits.items():
+            [before, *_] = match_logit(of_doses[0].values, match)[:, place]
+            after = [match_logit(answers.values, match)[1, place] for answers in of_doses]
+            dial[direction] = digits([before, *after])
+        by_pair[example.id] = dial
+    return by_pair
 
 
 def packed_attention(attention: Float[np.ndarray, "layer head token token"]) -> str:

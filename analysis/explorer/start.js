@@ -13,6 +13,7 @@ const PARTS = [
   [showCard, [...SCORES, "role", "head"]],
   [announce, ["head", "role", "task", "state"]],
   [showAttention, [...SCORES, "role", "head", "sentence", "view", "token", "special", "sieve", "dir"]],
+  [showDial, ["sentence", "dose"]],
   [writeAddress, Object.keys(READ)],
 ];
 
@@ -132,6 +133,7 @@ function listen() {
   for (const name of ["task", "state", "by", "sentence"]) {
     byId(name).addEventListener("change", (event) => change({ [name]: event.target.value }));
   }
+  byId("dose").addEventListener("input", (event) => change({ dose: Number(event.target.value) }));
   const clicks = {
     link: copyLink,
     help: () => byId("keys").showModal(),

@@ -15,6 +15,7 @@ const view = {
   special: true,
   sieve: true,
   dir: "given",
+  dose: 0,
 };
 
 const numbersIn = (text, pattern) => (pattern.exec(text) ?? []).slice(1).map(Number);
@@ -31,6 +32,11 @@ function tokenNamed(text) {
   return token < (sentenceOf(view.sentence)?.tokens.length ?? 0) ? token : undefined;
 }
 
+function doseNamed(text) {
+  const [place] = numbersIn(text, /^(\d)$/);
+  return place < (data.dials[view.sentence]?.doses.length ?? 0) ? place : undefined;
+}
+
 // How each part is read from the address; undefined: not a value it can have.
 const READ = {
   task: among(() => data.tasks),
@@ -44,6 +50,7 @@ const READ = {
   special: onOff,
   sieve: onOff,
   dir: among(() => DIRECTIONS),
+  dose: doseNamed,
 };
 const toOnOff = (on) => (on ? "on" : "off");
 const WRITE = { head: nameOf, token: String, special: toOnOff, sieve: toOnOff };
@@ -58,6 +65,7 @@ function begin() {
   if (hasScores && roleNames.includes(FIRST)) {
     view.role = FIRST;
     view.head = ranking()[0]?.[1] ?? 0;
+    view.by = availableModes().find(([name]) => name.startsWith("value:"))?.[0] ?? view.by;
   }
 }
 
@@ -68,7 +76,7 @@ function readAddress() {
     if (value === undefined) continue;
     const sentence = name === "task" && value !== view.task ? { sentence: sentencesOf(value)[0]?.id ?? "" } : {};
     const isOther = "sentence" in sentence || (name === "sentence" && value !== view.sentence);
-    Object.assign(view, { [name]: value }, sentence, isOther ? { token: null } : {});
+    Object.assign(view, { [name]: value }, sentence, isOther ? { token: null, dose: 0 } : {});
   }
   view.token = selectableToken(view);
 }
@@ -77,7 +85,7 @@ function writeAddress() {
   if (FRAMED) return;
   const parts = new URLSearchParams();
   for (const name of Object.keys(READ)) {
-    if (view[name] !== null && view[name] !== "") parts.set(name, WRITE[name]?.(view[name]) ?? view[name]);
+    if (view[name] !== null && view[name] !== "" && !(name === "dose" && view.dose === 0)) parts.set(name, WRITE[name]?.(view[name]) ?? view[name]);
   }
   history.replaceState(null, "", `#${parts}`);
 }
@@ -97,6 +105,7 @@ function withDependents(part) {
     const task = sentenceOf(next.sentence)?.task;
     if (task in data.scores) next.task = task;
     next.token = null;
+    next.dose = 0;
   }
   next.token = selectableToken(next);
   return next;

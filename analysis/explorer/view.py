@@ -22,7 +22,19 @@ from analysis.texts.examples import Example, Relation
 
 FOLDER = Path(__file__).parent
 HEIGHT = 760  # pixels of the view in a notebook
-SCRIPTS = ("data", "view", "colours", "modes", "heads", "card", "attention", "drawing", "save", "start")
+SCRIPTS = (
+    "data",
+    "view",
+    "colours",
+    "modes",
+    "heads",
+    "card",
+    "attention",
+    "dial",
+    "drawing",
+    "save",
+    "start",
+)
 PLACE = re.compile(r"\{\{(\w+)\}\}")
 ID = "own text"  # of the example in a notebook cell
 
@@ -58,6 +70,7 @@ def explorer(
     attention: Iterable[Sentence] = (),
     *,
     values: Mapping[str, pd.DataFrame] | None = None,
+    dials: Mapping[str, Mapping[str, Any]] | None = None,
     tau: float = 3.0,
     alpha: float = 0.05,
     title: str = "",
@@ -66,7 +79,8 @@ def explorer(
     """The page of role tables (as `Results.role_tables` gives them) and packed sentences (see `pack`).
 
     `values` adds other numbers of heads to the card and to the grid: tables by name, with the columns layer, head,
-    value and, if it depends on the task, task. Raises InputError for tables and sentences of different encoders.
+    value and, if it depends on the task, task. `dials`, by the id of a pair, add a slider to it (see `packing.dials`).
+    Raises InputError for tables and sentences of different encoders.
     """
     sentences = merge_states(attention)
     table = None if tables is None else with_groups(tables)
@@ -89,6 +103,7 @@ def explorer(
         "roles": [{"name": role, "about": about(role)} for role in in_order],
         "scores": scores,
         "values": values_of(values or {}, shape),
+        "dials": dials or {},
         "sentences": [{key: s[key] for key in s.keys() - {"layers", "heads"}} for s in sentences],
     }
     summary = f"Head explorer, {layers} layers x {heads} heads, sentences: {len(sentences)}"

@@ -203,6 +203,57 @@ def test_a_link_opens_the_same_view(show, sentences):
         assert text_of(second, part) == text_of(first, part)
 
 
+def test_the_dial_says_the_answer_at_each_dose(visit, tables, sentences, tmp_path):
+    first, second = [sentence["id"] for sentence in sentences[:2]]
+    dial = {
+        "heads": ["1-1", "2-3"],
+        "doses": [0, 0.5, 1],
+        "across": [-1.0, 0.5, 2.0],
+        "own": [-1.0, -0.8, 0.0],
+    }
+    path = explorer(tables, sentences, dials={first: dial}).save(tmp_path / "explorer.html")
+    page = visit(path, f"#task=mrpc&sentence={first}").ready().page
+    assert "heads 1-1, 2-3" in text_of(page, "#dose-words")
+    assert "match logit of −1.00 (p 0.27)" in text_of(page, "#dose-words")
+    before = {name: place_of(page, name) for name in ("across", "own")}
+    assert before["across"] == before["own"]
+    page.focus("#dose")
+    page.keyboard.press("ArrowRight")
+    expect(page).to_have_url(re.compile("dose=1"))
+    assert text_of(page, "#dose-words").startswith("50 % of the attention of heads 1-1, 2-3")
+    assert "0.50 (p 0.62) to the other text, −0.80 (p 0.31) to their own text" in text_of(page, "#dose-words")
+    after = {name: place_of(page, name) for name in ("across", "own")}
+    assert before["across"][0] < after["across"][0] == after["own"][0]
+    assert after["across"][1] < after["own"][1] < before["own"][1]  # upwards is less
+    page.select_option("#sentence", second)
+    expect(page.locator("#dial")).to_be_hidden()
+    again = visit(path, f"#task=mrpc&sentence={first}&dose=2").ready().page
+    assert "2.00 (p 0.88) to the other text" in text_of(again, "#dose-words")
+    assert again.locator("#dose").get_attribute("aria-valuetext") == "100 %"
+    broken = visit(path, f"#task=mrpc&sentence={first}&dose=3").ready().page
+    expect(broken.locator("#dose")).to_have_value("0")
+
+
+def place_of(page, name: str) -> tuple[float, float]:
+    mark = page.locator(f'[data-dial="{name}"]')
+    return float(mark.get_attribute("cx")), float(mark.get_attribute("cy"))
+
+
+def test_a_study_opens_on_the_best_matching_head_coloured_by_the_first_number(
+    visit, tables, sentences, tmp_path
+):
+    match = tables[tables["role"] == "block"].assign(role="match")
+    path = explorer(pd.concat([tables, match]), sentences, values=value_tables()).save(
+        tmp_path / "explorer.html"
+    )
+    page = visit(path).ready().page
+    rows = match[(match["task"] == "mrpc") & (match["state"] == "finetuned")]
+    best = rows.loc[rows["mean"].astype(float).idxmax()]
+    assert text_of(page, "#h-card").startswith(f"Head {best['layer']}-{best['head']} ")
+    assert page.locator('[role="radio"][aria-checked="true"]').get_attribute("data-role") == "match"
+    expect(page.locator("#by")).to_have_value(f"value:{next(iter(value_tables()))}")
+
+
 def saved(page, button: str) -> bytes:
     with page.expect_download() as download:
         page.click(button)

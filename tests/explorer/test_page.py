@@ -6,12 +6,15 @@ import re
 
 import numpy as np
 import pytest
+from classifiers import classifier
 from headtables import HEADS, LAYERS, unpacked_mask
 
-from analysis.explorer.packing import illustrative, pack, scores_of, unpacked_attention
+from analysis.encoders.redirection import redirect
+from analysis.explorer.packing import DOSES, dials, illustrative, pack, scores_of, unpacked_attention
 from analysis.explorer.view import explorer, head_view
 from analysis.scores.extraction import extract, read_attention, read_sieves
 from analysis.scores.sieves import SIEVES, Sieve, rows
+from analysis.statistics.effects import match_logit
 from analysis.study.profiles import source
 from analysis.texts.examples import Example, Relation
 from analysis.texts.glue import load_examples
@@ -120,3 +123,21 @@ def test_illustrative_sentences_show_many_relations_in_few_words():
     subject, modifier, article = (Relation(label, 0, (0, 1), (2, 3)) for label in ("nsubj", "amod", "det"))
     relations = {"0": (subject, modifier), "1": (subject,), "2": (article,)}
     assert illustrative(examples, relations, ["nsubj", "amod"], 2) == examples[:2]
+
+
+def test_dials_are_answers_of_the_classifier(examples):
+    """At every dose the log odds of the class, with the attention of the heads moved in both directions."""
+    encoder, heads = classifier("bert", 2, num_hidden_layers=2), [(1, 1), (0, 0)]
+    turned = dials(encoder, examples, heads, 1)
+    assert [*turned] == [example.id for example in examples]
+    for direction, to in {"across": "other text", "own": "own text"}.items():
+        logits = redirect(encoder, examples, {"both": heads}, to=to, dose=DOSES[3], progress=False).values
+        expected = match_logit(logits, 1)
+        for place, dial in enumerate(turned.values()):
+            assert dial["heads"] == ["0-0", "1-1"]
+            assert len(dial[direction]) == len(dial["doses"]) == len(DOSES)
+            assert [dial[direction][0], dial[direction][3]] == pytest.approx(
+                expected[:, place], rel=1e-3, abs=1e-6
+            )
+        assert any(dial[direction][0] != dial[direction][-1] for dial in turned.values())
+    assert dials(encoder, examples, [], 1) == {}
