@@ -149,6 +149,7 @@ looks = {
 }
 bert_base = published.table("layers")
 stretch = (model.layers - 1) / bert_base["layer"].max()  # 12 layers drawn over those of this encoder
+beside = passage_source != "bundled"  # no published value stands beside generated texts
 
 
 def draw_by_layer(axes: Axes, name: str) -> None:
@@ -157,7 +158,7 @@ def draw_by_layer(axes: Axes, name: str) -> None:
     colour, mark = looks.get(name, (BLUE, "o"))
     axes.scatter(table["layer"], table[name], s=6, alpha=0.4, linewidth=0, color=colour)
     axes.plot(table.groupby("layer")[name].mean(), color=colour, marker=mark, markersize=3.5, label=label)
-    if name in bert_base:
+    if beside and name in bert_base:
         line = {
             "linestyle": "--",
             "linewidth": 1,
@@ -184,14 +185,15 @@ for axes, names in zip(grid, panels, strict=True):
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), fontsize=7)
 grid[0].set_ylabel("proportion of attention")
 stretched = "" if stretch == 1 else ", stretched to this depth"
-note = f"dashed: BERT-base on Wikipedia (published){stretched}"
-figure.supxlabel(f"{note}; bar at the right edge: uniform attention", fontsize=7.5)
+notes = [f"dashed: BERT-base on Wikipedia (published){stretched}"] if beside else []
+figure.supxlabel("; ".join([*notes, "bar at the right edge: uniform attention"]), fontsize=7.5)
 results.save_figure(figure, "clark-F2-surface")
 
 # %%
 finding(
-    f"{model.name} gives {100 * table['cls'].mean():.0f} % of its attention to [CLS] and {100 * table['sep'].mean():.0f} % to [SEP]; "
-    f"BERT-base gives {100 * bert_base['cls'].mean():.0f} % and {100 * bert_base['sep'].mean():.0f} %."
+    f"{model.name} gives {100 * table['cls'].mean():.0f} % of its attention to [CLS] and {100 * table['sep'].mean():.0f} % to [SEP]."
+    + f" BERT-base gives {100 * bert_base['cls'].mean():.0f} % and {100 * bert_base['sep'].mean():.0f} %."
+    * beside
 )
 
 # %% [markdown]
@@ -302,7 +304,7 @@ for axes, (name, title) in zip(
     axes.axhline(uniform[name], color="black", linestyle=":", linewidth=1)
     axes.set(title=title, xlabel=theme.LAYER, xticks=range(model.layers), ylim=(0, 1.08 * uniform[name]))
 grid[0].set_ylabel("entropy (nats)")
-figure.supxlabel(f"{note}; dotted: uniform attention", fontsize=7.5)
+figure.supxlabel("; ".join([*notes, "dotted: uniform attention"]), fontsize=7.5)
 results.save_figure(figure, "clark-F4-entropy")
 
 # %%
@@ -333,8 +335,8 @@ layers = bert_base.set_index("layer").rename_axis(columns="statistic")
 means = table.groupby("layer")[[*layers]].mean().rename_axis(columns="statistic")
 comparison = layers.stack().to_frame("bert_base_published").assign(this_encoder=means.stack())
 results.save_table(comparison.reset_index(), "clark_surface_layers")
-wide = comparison.unstack().swaplevel(axis=1)[["cls", "sep", "punct", "entropy"]]
-wide.style.format(precision=2, na_rep="")
+wide = (comparison if beside else comparison[["this_encoder"]]).unstack().swaplevel(axis=1)
+wide[["cls", "sep", "punct", "entropy"]].style.format(precision=2, na_rep="")
 
 # %% [markdown]
 # ## Do heads of one layer behave alike? (Figure 6)

@@ -278,9 +278,7 @@ finding(
 
 # %%
 frames = measures(answers, splits["test"], results.load_table("niven_cues"), logits)
-claims = claim_table(CLAIMS, frames)
-if argument_source == arguments.BUNDLED:  # published values are about ARCT
-    claims["published"] = ""
+claims = claim_table(CLAIMS, frames, made_up=argument_source == arguments.BUNDLED)
 results.save_table(claims, "claims-niven2019")
 results.save_figure(forest_plot(claims, CLAIMS), "niven-claims")
 

@@ -195,19 +195,20 @@ dots = {task: head_grid(rows, "matching") > 0 for task, rows in means.groupby("t
 reach = max(float(means["effect"].abs().max()), 1e-6)
 scale = {"cmap": "vlag", "vmin": -reach, "vmax": reach}
 label = "fall in AUC (below 0: a rise; dot: matching head)"
-results.save_figure(head_grids(grids, label, dots, columns=2, **scale), "matching-F2-effects")
+columns = 2 if model.layers <= 8 else 4
+results.save_figure(head_grids(grids, label, dots, columns, **scale), "matching-F2-effects")
 
 # %% [markdown]
-# An encoder may have one matching head or six, and a set of heads may do what none of them does alone. So we ablate **the set** of
-# matching heads, and other sets of as many heads of the same layers. Then we add heads one by one, in the order of their match scores: where
-# does the fall saturate?
+# An encoder may have one matching head or six, and a set of heads may do what none of them does alone. So we ablate **the set**
+# of matching heads, other sets of as many heads of the same layers, and as many heads with the highest scores of each role. Then
+# we add heads one by one, in the order of their match scores: where does the fall saturate?
 
 # %%
 edited = comparing if chosen else []
 natural = {
     c.run: matching.attention_across(c.encoder, c.dev[:reference_n], chosen, max_tokens) for c in edited
 }
-of_sets, grown = {}, {}
+of_sets, grown, of_roles = {}, {}, {}
 for c in (c for c in classifiers if chosen and c.task in set_tasks):
     first = c.pair and c.seed == seeds[0]  # in the first run the sets turn the dial too
     interventions = matching_runs.set_interventions(c, chosen, sets, natural[c.run].dose if first else None)
@@ -215,6 +216,7 @@ for c in (c for c in classifiers if chosen and c.task in set_tasks):
 for c in edited:
     interventions = matching_runs.growing_interventions(c, ordered[:growing], natural[c.run].dose)
     grown[c.run] = match_scores(c, interventions, c.dev[:reference_n])
+    of_roles[c.run] = match_scores(c, matching_runs.role_interventions(c, chosen, roles[c.task]))
 set_table = by_run(of_sets, classifiers, partial(matching_runs.set_table, heads=chosen))
 growing_table = by_run(grown, classifiers, matching_runs.growing_table)
 results.save_table(set_table, "matching_sets")
@@ -504,15 +506,13 @@ blocked_table.pivot_table(["auc", "overlap_auc"], "training", "evaluation", sort
 
 # %%
 by_section = {
-    "single heads": {run: answers for run, (_, answers) in alone.items()},
     "sets": of_sets,
+    "roles": of_roles,  # as many heads with the highest scores of another role
     "attention": scores,
     "values": values,
 }
 texts = {run: answers["identical"] for run, answers in same.items() if "identical" in answers}
-frames = matching_measures.frames(
-    classifiers, chosen, scores_of_heads, by_section, texts, roles, blocked, threshold
-)
+frames = matching_measures.frames(classifiers, chosen, scores_of_heads, by_section, texts, blocked, threshold)
 claims = claim_table(matching_measures.CLAIMS, frames)
 results.save_table(claims, "claims-matching")
 results.save_figure(forest_plot(claims, matching_measures.CLAIMS), "matching-claims")

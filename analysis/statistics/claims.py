@@ -201,17 +201,19 @@ def claim_table(
     claims: Iterable[Claim],
     frames: Mapping[str, pd.DataFrame],
     published: Mapping[str, pd.DataFrame] | None = None,
+    made_up: bool = False,
 ) -> pd.DataFrame:
     """The columns COLUMNS, a row per claim, from the frames of the measures by claim.
 
     `published` are the frames of the released maps: their mean is `published_estimate`, a number without a verdict.
-    Claims measured on toy tasks have a verdict, and no published values.
+    Claims measured on texts that are `made_up`, as those of toy tasks are, have a verdict and no published values.
     """
+    made_up |= any(units["unit"].str.startswith("toy-").any() for units in frames.values())
     rows, unmeasured = [], not_applicable("not measured")
     for claim in claims:
         units = frames.get(claim.id, unmeasured)
         row = claim_row(claim, units)
-        if not units["unit"].str.startswith("toy-").any():
+        if not made_up:
             released = (published or {}).get(claim.id, unmeasured)["value"]
             row |= {"published": claim.published, "published_estimate": released.mean()}
         rows.append(row)

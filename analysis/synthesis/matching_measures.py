@@ -10,7 +10,7 @@ import xarray as xr
 from jaxtyping import Bool, Float
 from scipy import stats
 
-from analysis.encoders.interventions import Head, head_name
+from analysis.encoders.interventions import Head
 from analysis.statistics.changes import BASELINE
 from analysis.statistics.claims import frame, not_applicable, read_claims
 from analysis.statistics.effects import auc_parts, cross_fitted, stratified_halves
@@ -49,16 +49,15 @@ def frames(
     match_scores: Mapping[tuple[str, str], xr.DataArray],
     scores: Mapping[str, Mapping[Run, xr.DataArray]],
     identical: Mapping[Run, xr.DataArray],
-    roles: Mapping[str, pd.DataFrame],
     blocked: Mapping[str, Mapping[str, Sequence[xr.DataArray]]],
     threshold: float | int,
 ) -> dict[str, pd.DataFrame]:
     """The frame of every claim, by its id.
 
     `match_scores` are those of heads (sequence, layer, head), by state and task; `scores` are the match logits of all
-    runs by section: "single heads", "sets", "attention" (with the dial) and "values"; `identical` are those of texts
-    beside themselves; `roles` holds by task the mean scores (layer, head, role, mean) before fine-tuning; `blocked` by
-    task the answers of classifiers trained with heads blocked, by condition.
+    runs by section: "sets", "roles" (sets of heads with other roles), "attention" (with the dial) and "values";
+    `identical` are those of texts beside themselves; `blocked` by task the answers of classifiers trained with heads
+    blocked, by condition.
     """
     conditions = {
         task: {name: joined(runs) for name, runs in by_condition.items()}
@@ -77,7 +76,7 @@ def frames(
         "X4": compared_falls(moved, TO_OWN, 0.5, BOTH),
         "X5": compared_falls(moved, TO_WRONG, 0.25, BOTH),
         "X6": dial(moved),
-        "X7": other_roles(pairs["single heads"], heads, roles),
+        "X7": other_roles(pairs["roles"]),
         "X8": training_blocked,
         "X9": compared_falls(pairs["values"], OTHER_PAIR, 0.5, TO_OWN),
         "X10": compared_falls(pairs["values"], POSITIONS, 0.25, TO_OWN),
@@ -181,20 +180,14 @@ def share_difference(first: Float[np.ndarray, "run text"], second: Float[np.ndar
     return difference, float(difference - below), float(difference + above)
 
 
-def other_roles(answers: Answers, heads: Sequence[Head], roles: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """X7: the fall for the head with the highest score of a role before fine-tuning, minus the smaller fall of X2.
-
-    A role's value is the mean over tasks.
-    """
+def other_roles(answers: Answers) -> pd.DataFrame:
+    """X7: the fall without the heads of another role, minus that without the matching heads; means over tasks."""
     by_role: dict[str, list[Interval]] = {}
-    for task, scores in answers.items():
-        by_head = falls(scores, [head_name(*head) for head in heads])
-        smaller = by_head[:, by_head.mean(axis=(0, 2)).argmin()]
-        for role, rows in roles[task].dropna(subset="mean").groupby("role", sort=False):
-            best = rows.loc[rows["mean"].idxmax()]
-            if role != "match":
-                fall = falls(scores, [head_name(int(best["layer"]), int(best["head"]))])[:, 0]
-                by_role.setdefault(str(role), []).append(crossed_interval(fall - smaller))
+    for scores in answers.values():
+        for role in scores["intervention"].values:
+            if role not in (BASELINE, SET):
+                others, matching = np.moveaxis(falls(scores, [role, SET]), 1, 0)
+                by_role.setdefault(str(role), []).append(crossed_interval(others - matching))
     units = {}
     for role, intervals in by_role.items():
         value, low, high = np.array(intervals).T

@@ -213,6 +213,23 @@ def set_interventions(
     return _of_sets(classifier, {SET: heads} | {names_of(members): members for members in others}, dose)
 
 
+def role_interventions(
+    classifier: Classifier, heads: Sequence[Head], roles: pd.DataFrame
+) -> list[Intervention]:
+    """Ablates the matching heads (SET), and for every other role the heads with its highest scores, as many.
+
+    `roles` is the role table of the task before fine-tuning; matching heads stay out of the other sets.
+    """
+    others = roles[~pd.MultiIndex.from_frame(roles[["layer", "head"]]).isin(heads)]
+    named = {SET: heads}
+    for role, rows in others[others["role"] != "match"].dropna(subset="mean").groupby("role", sort=False):
+        best = rows.nlargest(len(heads), "mean")
+        named[str(role)] = [
+            (int(layer), int(head)) for layer, head in zip(best["layer"], best["head"], strict=True)
+        ]
+    return _of_sets(classifier, named, None)
+
+
 def growing_interventions(classifier: Classifier, order: Sequence[Head], dose: float) -> list[Intervention]:
     """Ablates the first 1, 2, 3 ... heads of an order, and lets them turn the dial."""
     named = {names_of(order[: k + 1]): order[: k + 1] for k in range(len(order))}

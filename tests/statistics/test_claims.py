@@ -199,6 +199,8 @@ def test_the_table_has_a_link_and_an_anchor_for_each_claim_and_explains_each_mar
     assert f"released maps 0.25 | supported {MARK}; another verdict with the threshold a fifth away |" in text
     assert "| > 0.5 |  |  | not supported |" in text
     assert (text.count(LEGEND), text.count(OURS_LEGEND)) == (1, 1)
+    generated = claim_table(known, {"A1": units}, {"A1": around(0.25)}, made_up=True)
+    assert generated[["published", "published_estimate"]].isna().all(axis=None)
     assert LEGEND not in claims_markdown(table.tail(1), known)
     beside = claims_markdown(table, known, others={"Other": table.head(1)}).splitlines()
     assert beside[0].endswith("| verdict | Other |")

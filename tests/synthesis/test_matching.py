@@ -124,6 +124,15 @@ def test_sets_are_ablated_and_turn_the_dial():
     assert table["auc"].iloc[1] == pytest.approx(runs.answer_table(alone)["auc"].iloc[1])
     turned = runs.match_scores(run, interventions.sets(run.encoder, {"dial": [(0, 1)]}, Redirection(), 0.5))
     assert table["shift"].iloc[1] == pytest.approx(float((turned[1] - turned[0]).mean()), abs=1e-6)
+    places = [*np.ndindex(run.encoder.layers, run.encoder.heads)]
+    roles = pd.DataFrame(places, columns=["layer", "head"]).assign(
+        role="local", mean=np.arange(len(places))[::-1]
+    )
+    of_roles = runs.role_interventions(run, [(0, 1)], pd.concat([roles, roles.assign(role="match")]))
+    assert [named.name for named in of_roles] == [runs.SET, "local"]
+    assert np.argwhere(of_roles[1].gate == 0).tolist() == [[0, 0]]  # the highest; of two, 0-1 would stay out
+    two = runs.role_interventions(run, [(0, 1), (0, 0)], roles)
+    assert not {(0, 0), (0, 1)} & {*map(tuple, np.argwhere(two[1].gate == 0).tolist())}
     grown = runs.growing_table(runs.match_scores(run, runs.growing_interventions(run, [(0, 1), (0, 2)], 0.5)))
     assert grown["k"].tolist() == [0, 1, 2]
     assert grown["heads"].tolist() == ["", "0-1", "0-1, 0-2"]
@@ -176,10 +185,6 @@ def test_overlap_and_groups_by_it():
     assert table.loc["other pairs, few words shared", columns].tolist() == [1, 0, 0, 1]
 
 
-SINGLES = [f"{layer}-{head}" for layer in range(LAYERS) for head in range(HEADS)]
-OWN_NAMES = tuple(f"{layer}-{head}" for layer, head in MATCHING)
-
-
 SETS = ["none", runs.SET, "0-0, 1-1", "0-1, 1-2"]
 
 
@@ -216,27 +221,26 @@ def verdicts(**changed: object) -> dict[str, str]:
         "heads": MATCHING, "before": scores(), "sets": planted(SETS, (runs.SET,)),
         "single": planted(SETS, ("0-0, 1-1",)),
         "attention": attention(STRONG), "values": planted(READ, (matching.TO_OWN, matching.POSITIONS)),
-        "same": beside(0.2), "role": np.arange(LAYERS * HEADS)[::-1], "alone": planted(["none", *SINGLES], OWN_NAMES),
+        "same": beside(0.2), "roles": planted(["none", runs.SET, "local", "block"], (runs.SET,)),
         "blocked": {"matching heads": 0.2, "other heads": 2.0},
     } | changed  # fmt: skip
-    places = pd.DataFrame([*np.ndindex(LAYERS, HEADS)], columns=["layer", "head"]).assign(role="local")
     noise = np.random.default_rng(4).normal(size=(3, 1, N))
     conditions = {
         name: [*match_logits(noise + signal * POSITIVE, [name])]
         for name, signal in arguments["blocked"].items()
     }
-    by_section = {"single heads": "alone", "sets": "sets", "attention": "attention", "values": "values"}
-    pairs = {section: {("mrpc", run): array for run, array in enumerate(arguments[name])}
-             for section, name in by_section.items()}  # fmt: skip
+    pairs = {
+        section: {("mrpc", run): array for run, array in enumerate(arguments[section])}
+        for section in ("sets", "roles", "attention", "values")
+    }
     pairs["sets"] |= {("sst-2", run): array for run, array in enumerate(arguments["single"])}
     same = {("mrpc", run): array for run, array in enumerate(arguments["same"])}
     single = [Example("one", "A text")]
     classifiers = [Classifier("mrpc", run, None, PAIRS, 1) for run in range(3)]
     classifiers += [Classifier("sst-2", run, None, single, 1) for run in range(3)]
     match_scores = {("pretrained", "mrpc"): arguments["before"].sel(role="match")}
-    roles = {"mrpc": places.assign(mean=arguments["role"])}
     blocked = {"mrpc": conditions} if conditions else {}
-    frames = measures.frames(classifiers, arguments["heads"], match_scores, pairs, same, roles, blocked, 5)
+    frames = measures.frames(classifiers, arguments["heads"], match_scores, pairs, same, blocked, 5)
     return claim_table(measures.CLAIMS, frames).set_index("claim")["verdict"].to_dict()
 
 
@@ -255,13 +259,7 @@ def test_claims_are_supported_where_planted_heads_carry_the_signal():
         ("X4", {"attention": attention((matching.BOTH,))}),
         ("X5", {"attention": attention((*STRONG, matching.TO_WRONG))}),
         ("X6", {"attention": attention(STRONG, 0.1, 2.0)}),
-        (
-            "X7",
-            {
-                "role": [float(name == "0-0") for name in SINGLES],
-                "alone": planted(["none", *SINGLES], ("0-0", "1-1")),
-            },
-        ),
+        ("X7", {"roles": planted(["none", runs.SET, "local"], ("local",))}),
         ("X8", {"blocked": {"matching heads": 2.0, "other heads": 0.2}}),
         ("X9", {"values": planted(READ, (matching.TO_OWN, matching.OTHER_PAIR))}),
         ("X10", {"values": planted(READ, (matching.TO_OWN,))}),
