@@ -226,6 +226,9 @@ both = agreement.dropna(subset=["between_runs", "with_pretrained"])
 finding(
     f"Two fine-tuning runs share {both['between_runs'].mean():.0%} of the heads that either labels (mean Jaccard index), a run and the "
     f"encoder before fine-tuning {both['with_pretrained'].mean():.0%}."
+    if len(seeds) > 1
+    else "There is one fine-tuning run, and none to compare it with. It shares "
+    f"{agreement['with_pretrained'].mean():.0%} of the heads that it or the encoder before fine-tuning labels."
 )
 
 # %% [markdown]

@@ -7,8 +7,12 @@ from IPython.display import Markdown
 
 
 def finding(text: str) -> Markdown:
-    """What a figure shows, for display under it in a notebook; "47%", as `:.0%` writes it, becomes "47 %"."""
-    return Markdown("**Finding.** " + re.sub(r"(?<=\d)%", " %", text))
+    """What a figure shows, for display under it in a notebook.
+
+    "47%", as `:.0%` writes it, becomes "47 %", and a number that is missing a dash.
+    """
+    known = re.sub(r"[+-]?\bnan\b( ?%)?", "–", text)
+    return Markdown("**Finding.** " + re.sub(r"(?<=\d)%", " %", known))
 
 
 def learnt(rows: pd.DataFrame) -> str:

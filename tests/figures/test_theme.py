@@ -76,3 +76,8 @@ def test_how_many_runs_trained_and_their_scores():
 
 def test_a_finding_has_a_space_before_the_percent_sign():
     assert finding("47% of 5 %").data == "**Finding.** 47 % of 5 %"
+
+
+def test_a_missing_number_is_a_dash():
+    text = finding(f"{float('nan'):.0%} and {float('nan'):+.1f} of the nano-heads, {float('nan'):.0f} %").data
+    assert text == "**Finding.** – and – of the nano-heads, –"
