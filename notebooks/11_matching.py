@@ -194,7 +194,7 @@ grids = {task: head_grid(rows, "effect") for task, rows in means.groupby("task",
 dots = {task: head_grid(rows, "matching") > 0 for task, rows in means.groupby("task", sort=False)}
 reach = max(float(means["effect"].abs().max()), 1e-6)
 scale = {"cmap": "vlag", "vmin": -reach, "vmax": reach}
-label = "fall in AUC (below 0: a rise; dot: matching head)"
+label = "fall in AUC\n(below 0: a rise; dot: matching head)"
 columns = 2 if model.layers <= 8 else 4
 results.save_figure(head_grids(grids, label, dots, columns, **scale), "matching-F2-effects")
 
