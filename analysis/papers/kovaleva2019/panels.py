@@ -58,7 +58,9 @@ def pattern_bars(shares: Mapping[str, pd.DataFrame], precision: Mapping[str, flo
             axes.vlines(range(len(ends)), 1 - ends["high"], 1 - ends["low"], color="black", linewidth=1.2)
     handles, names = grid[0].get_legend_handles_labels()
     labels = [f"{name}\n({precision[name]:.0%} right by eye)" for name in names]
-    figure.legend(handles, labels, ncols=5, loc="outside upper center", columnspacing=1.0)
+    figure.legend(
+        handles, labels, ncols=5, loc="outside upper center", columnspacing=0.8, handlelength=1.2, fontsize=7
+    )
     return figure
 
 
