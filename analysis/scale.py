@@ -11,14 +11,13 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute
 import pyarrow.dataset
 import pyarrow.parquet
 import xarray as xr
@@ -45,50 +44,46 @@ BLOCK = 256  # texts that are scored and saved together
 SPARE = 2  # CPUs for reading and for the filter of finished texts: a resumed run would wait for them for ever
 
 
-def read_rows(file: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """The columns of a file, and its ids if it has any, in batches; a line of a .txt file is a text."""
+def read_rows(file: Path, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The rows of a file: the columns, and the ids if it has any; a line of a .txt file is a text."""
     if suffix(file) == ".txt":
         with file.open(encoding="utf-8") as lines:
-            texts = (line.strip() for line in lines if line.strip())
-            while batch := [*islice(texts, 2**14)]:
-                yield pa.table({columns[0]: batch})
+            yield from ({columns[0]: line.strip()} for line in lines if line.strip())
         return
     source = pyarrow.dataset.dataset(file, format=FORMATS[suffix(file)])
     if missing := [name for name in columns if name not in source.schema.names]:
         raise InputError(f"{file} has no column {missing[0]!r}: name others with --columns")
     names = [name for name in ("id", *columns) if name in source.schema.names]
-    yield from (pa.Table.from_batches([batch]) for batch in source.to_batches(columns=names))
+    for batch in source.to_batches(columns=names):
+        yield from batch.to_pylist()
+
+
+def texts_with_ids(name: str, file: Path, columns: Sequence[str]) -> Iterator[dict[str, str]]:
+    """The texts of a file that the corpus calls `name`; without an id, a text gets this name and its row (from 0)."""
+    for number, row in enumerate(read_rows(file, columns)):
+        place = f"{name}, row {number}"
+        texts = {column: "" if row[column] is None else str(row[column]) for column in columns}
+        if not all(map(str.strip, texts.values())):
+            raise InputError(f"{place}: a text is missing or empty: fill it in or remove the row")
+        yield {"id": place if row.get("id") is None else str(row["id"])} | texts
 
 
 def save_with_ids(files: Mapping[str, Path], columns: Sequence[str], folder: Path) -> None:
     """Writes the texts of files, by their names in the corpus, with ids as Parquet: Ray resumes by ids that it reads.
 
-    A text without an id gets the name of its file and its row (from 0). What an earlier start left in the folder goes.
-    Raises InputError for a file that cannot be read or holds no text, for an empty text, and for an id that two texts
-    have.
+    What an earlier start left in the folder goes. Raises InputError for a file that cannot be read or holds no text,
+    for an empty text, and for an id that two texts have.
     """
     for stale in folder.glob("[0-9][0-9][0-9][0-9][0-9].parquet"):
         stale.unlink()
     schema = pa.schema([(name, pa.string()) for name in ("id", *columns)])
     for number, (name, file) in enumerate(files.items()):
-        numbers = count()
+        texts = texts_with_ids(name, file, columns)
         try:
             copy = folder / f"{number:05d}.parquet"
             with replacing(copy) as path, pyarrow.parquet.ParquetWriter(path, schema) as writer:
-                for batch in read_rows(file, columns):
-                    rows = [f"{name}, row {row}" for row in islice(numbers, len(batch))]
-                    if "id" not in batch.column_names:
-                        batch = batch.add_column(0, "id", pa.array(rows))
-                    batch = batch.cast(schema)
-                    for column in columns:
-                        words = pa.compute.fill_null(
-                            pa.compute.utf8_length(pa.compute.utf8_trim_whitespace(batch[column])), 0
-                        )
-                        if (place := pa.compute.index(words, 0).as_py()) >= 0:
-                            raise InputError(
-                                f"{rows[place]}: a text is missing or empty: fill it in or remove the row"
-                            )
-                    writer.write_table(batch)
+                while batch := [*islice(texts, 2**14)]:
+                    writer.write_table(pa.Table.from_pylist(batch, schema))
         except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
             raise InputError(f"{file} cannot be read: {first_line(error)}: correct the file") from error
     ids = pyarrow.dataset.dataset(folder).to_table(columns=["id"])["id"].value_counts()
