@@ -25,8 +25,7 @@ from analysis.encoders.models import load_encoder  # noqa: E402
 from analysis.encoders.vectors import word_vectors  # noqa: E402
 from analysis.papers.clark2019.distances import head_distances  # noqa: E402
 from analysis.papers.clark2019.probes import AttentionProbe, parses, predict, train  # noqa: E402
-from analysis.scores.attachment import attach  # noqa: E402
-from analysis.scores.words import split_words  # noqa: E402
+from analysis.scores.words import attach, split_words  # noqa: E402
 from analysis.texts.dependencies import Treebank, conllu_files, read_trees, uas  # noqa: E402
 from analysis.texts.passages import load_passages  # noqa: E402
 from benchmarks.timing import Values, medians, report  # noqa: E402

@@ -40,8 +40,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.encoders.models import load_encoder
-from analysis.scores.control_maps import extract_controls
-from analysis.scores.extraction import extract_states
+from analysis.scores.extraction import extract_controls, extract_states
 from analysis.study.results import Results, seeds_of
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse, parser_name

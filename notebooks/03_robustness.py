@@ -57,7 +57,7 @@ from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.files import ROOT
 from analysis.papers.pande2021 import robustness
-from analysis.scores.control_maps import scored_with_controls
+from analysis.scores.extraction import scored_with_controls
 from analysis.statistics.roles import compose
 from analysis.statistics.significance import Rule
 from analysis.study.results import Results

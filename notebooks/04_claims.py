@@ -44,7 +44,7 @@ from analysis.figures.claims import forest_plot
 from analysis.figures.theme import style
 from analysis.papers.pande2021 import evidence, published
 from analysis.papers.pande2021.measures import CLAIMS, measures
-from analysis.scores.control_maps import sink
+from analysis.scores.sink import sink
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.statistics.roles import compose

@@ -38,13 +38,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.encoders.models import load_encoder, load_language_model, random_encoder
+from analysis.encoders.models import load_encoder, random_encoder
 from analysis.figures import theme
 from analysis.figures.attention import attention_lines
 from analysis.figures.colours import BLUE, GREEN, ORANGE, SKY, VERMILION, WINE
 from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.papers.clark2019 import distances, gradients, published, surface
+from analysis.papers.clark2019.gradients import load_language_model
 from analysis.scores.extraction import read_attention
 from analysis.statistics.intervals import mean_interval
 from analysis.study.results import Results

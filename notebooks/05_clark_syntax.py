@@ -48,7 +48,7 @@ import numpy as np
 import seaborn as sns
 from IPython.display import Markdown
 
-from analysis.encoders.models import load_encoder, load_language_model, random_encoder
+from analysis.encoders.models import load_encoder, random_encoder
 from analysis.figures import theme
 from analysis.figures.attention import attention_lines
 from analysis.figures.claims import forest_plot
@@ -56,9 +56,10 @@ from analysis.figures.colours import BLUE, VERMILION
 from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.papers.clark2019 import attachment, coreference, illustrations, probes, published
+from analysis.papers.clark2019.gradients import load_language_model
 from analysis.papers.clark2019.measures import CLAIMS, OPTIONAL, TABLES, measures
-from analysis.scores.attachment import attach
-from analysis.scores.control_maps import sink
+from analysis.scores.sink import sink
+from analysis.scores.words import attach
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.study.results import Results

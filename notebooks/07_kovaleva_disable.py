@@ -62,7 +62,7 @@ from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.papers.kovaleva2019 import panels, training
 from analysis.papers.kovaleva2019.measures import CLAIMS, TABLES, measures, published
-from analysis.scores.control_maps import sink
+from analysis.scores.sink import sink
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.statistics.training import trained_runs

@@ -52,9 +52,9 @@ precision: str = "float32"  # of effective attention; derivatives are always flo
 # %%
 from analysis.encoders.models import load_encoder
 from analysis.papers.pascual2021 import discrepancy, maps, roles
+from analysis.papers.pascual2021.maps import MapStore
 from analysis.papers.pascual2021.measures import ATTENTION, EFFECTIVE, EFFECTIVE_SUM, GLOBAL, LOCAL
 from analysis.scores.extraction import extract
-from analysis.scores.map_store import MapStore
 from analysis.statistics.roles import compose
 from analysis.statistics.significance import Rule, published_table
 from analysis.study.results import Results, seeds_of

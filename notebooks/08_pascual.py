@@ -73,8 +73,8 @@ from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.papers.pascual2021 import attribution, dependencies, discrepancy, drawing, maps, measures, roles
 from analysis.papers.pascual2021.measures import ATTENTION, EFFECTIVE, EFFECTIVE_SUM, GLOBAL, LOCAL
-from analysis.scores import attachment
 from analysis.scores.extraction import read_attention
+from analysis.scores.words import attach
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.study.results import STATES, Results
@@ -319,8 +319,8 @@ words = read_trees(conllu_files(dependency_files, split="dev", **documents)).wor
 sentences = dependencies.short_sentences(model, words, dependency_pieces, dependency_sentences, seed)
 derivatives = attribution.attributions(probes, seed)
 attachments = {
-    ATTENTION: attachment.attach(model, sentences),
-    GLOBAL: attachment.attach(model, sentences, budget=1, maps=derivatives),
+    ATTENTION: attach(model, sentences),
+    GLOBAL: attach(model, sentences, budget=1, maps=derivatives),
 }
 relations = dependencies.dependency_survival(attachments, dependency_minimum, resamples, seed)
 results.save_table(relations, "pascual_dependencies")

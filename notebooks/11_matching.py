@@ -74,9 +74,9 @@ from analysis.figures.edits import dial_panels, lines_beside_grid, marks_by_edit
 from analysis.figures.grids import head_grids
 from analysis.figures.theme import style
 from analysis.figures.words import finding
-from analysis.scores.control_maps import sink
 from analysis.scores.extraction import read_attention
 from analysis.scores.sieves import across, same_pieces
+from analysis.scores.sink import sink
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.statistics.effects import match_logit

@@ -26,9 +26,10 @@ from hub import (
 from pipelines import write_pipeline
 
 from analysis.files import ROOT
+from analysis.papers.niven2019.arguments import bundled_arguments
 from analysis.study.downloads import SOURCES
-from analysis.texts.bundled import bundled_arguments, bundled_documents
 from analysis.texts.glue import load_examples
+from analysis.texts.passages import bundled_documents
 from analysis.texts.tasks import toy
 
 ENCODER = "test/tiny-bert"

@@ -7,7 +7,7 @@ import spacy
 from spacy.tokens import Doc
 from spacy.training import Example
 
-from analysis.texts.bundled import bundled_documents
+from analysis.texts.passages import bundled_documents
 
 SENTENCES, EPOCHS = 120, 4
 

@@ -1,10 +1,10 @@
-"""Fine-tune an encoder on a task with Hugging Face's Trainer, and score it on the dev set."""
+"""Fine-tune an encoder on a task with Hugging Face's Trainer, and score it on the dev set; fit smaller models."""
 
 import hashlib
 import json
 import tempfile
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,9 @@ from typing import Any
 import pandas as pd
 import torch
 import transformers
+from torch import Tensor
 from torch.nn.functional import cross_entropy
+from torch.optim import Optimizer
 from torch.utils.data import Sampler
 from transformers import (
     DataCollatorForMultipleChoice,
@@ -34,12 +36,12 @@ from analysis.encoders.interventions import Head
 from analysis.encoders.layout import read_ids
 from analysis.encoders.measures import check_labels, decide, measure
 from analysis.encoders.models import (
+    PRECISIONS,
     Encoder,
-    current,
+    check_precision,
     load_classifier,
     load_encoder,
     load_tokenizer,
-    training_precision,
 )
 from analysis.encoders.redirection import blocked_across
 from analysis.errors import InputError
@@ -48,8 +50,40 @@ from analysis.texts.examples import Example, as_sequences
 from analysis.texts.tasks import CHOICE, Task, task_named
 
 RECIPE = "recipe.json"
+TILES = ("amx_tile", "amx_bf16")  # without these instructions bfloat16 is slower than float32 on a processor
+CAPABILITY = (8, 0)  # CUDA devices from Ampere on have units for bfloat16
 OPTIONS = ("epochs", "batch_size", "learning_rate", "warmup", "seed", "max_tokens", "device", "precision")
 UNLOGGED = ("_loss", "_runtime", "_per_second", "_time")  # endings of entries of the log that are no metric
+
+
+def training_precision(device: str, precision: str = "auto") -> str:
+    """The precision of training: `auto` is bfloat16 if the device computes it faster, else float32.
+
+    bfloat16 is faster on CUDA devices of capability 8 or more and on x86 processors with AMX tiles.
+    """
+    check_precision(precision, ("auto", *PRECISIONS))
+    if precision != "auto":
+        return precision
+    if device.startswith("cuda"):
+        fast = torch.cuda.get_device_capability(device) >= CAPABILITY
+    else:
+        instructions = torch.cpu.get_capabilities() if device == "cpu" else {}
+        fast = all(instructions.get(name, False) for name in TILES)
+    return "bfloat16" if fast else "float32"
+
+
+def current(device: str) -> AbstractContextManager:
+    """A context in which this CUDA device is the current one; an empty context for other devices."""
+    return torch.cuda.device(device) if device.startswith("cuda:") else nullcontext()
+
+
+def fit(batches: Iterable, loss: Callable[[Any], Tensor], optimiser: Optimizer) -> None:
+    """One step of the optimiser for each batch; only the optimiser's own weights get gradients."""
+    weights = [weight for group in optimiser.param_groups for weight in group["params"]]
+    for batch in batches:
+        optimiser.zero_grad()
+        loss(batch).backward(inputs=weights)
+        optimiser.step()
 
 
 def keep(encoder: Encoder, folder: Path, record: dict[str, Any]) -> None:
@@ -236,17 +270,9 @@ def finetune(
         raise InputError(
             f"{task.name}: all {len(train)} training examples have the label {labels.pop()}: take more examples"
         )
-    texts = [(example.id, example.texts, example.label) for example in (*train, *dev)]
-    recipe = {  # everything that a checkpoint depends on; `options` in the order of OPTIONS
-        "encoder": load_encoder(name).digest,
-        "task": task.name,
-        "examples": hashlib.sha256(json.dumps(texts).encode()).hexdigest(),
-        "sizes": [len(train), len(dev)],
-        "options": [epochs, batch_size, learning_rate, warmup, seed, max_tokens, device, precision],
-        "versions": [torch.__version__, transformers.__version__],
-        **({} if best_epoch else {"best_epoch": False}),
-        **({"blocked": [*map(list, blocked)]} if blocked else {}),
-    }
+    values = (epochs, batch_size, learning_rate, warmup, seed, max_tokens, device, precision)
+    options = dict(zip(OPTIONS, values, strict=True))
+    recipe = _recipe(name, task, train, dev, options, best_epoch, blocked)
     record = record_of(folder)
     record_use(computed=record.get("recipe") != recipe)
     if record.get("recipe") == recipe:
@@ -256,29 +282,68 @@ def finetune(
     encoder = Encoder(str(name), load_classifier(name, task.outputs), tokenizer)
     encoder.check_length(max_tokens)
     train_set, dev_set = (_encode(task, examples, tokenizer, max_tokens) for examples in (train, dev))
-    chooses = best_epoch and epochs > 1  # a single epoch, or the last one, is scored once, at the end
-    options = {
-        "num_train_epochs": epochs,
-        "per_device_train_batch_size": batch_size,
-        "learning_rate": learning_rate,
-        "warmup_steps": warmup,
-        "metric_for_best_model": task.metrics[0],
-        "seed": seed,
-        "bf16": precision == "bfloat16",
-        **TRAINING | (BEST_EPOCH if chooses else {}) | QUIET,
-    }
     with blocked_across(encoder, blocked) if blocked else nullcontext():
-        with working_folder(folder) as work, current(device):
-            arguments = OneDevice(str(work), device, **options)
-            trainer = TaskTrainer(encoder, task, arguments, train_set, dev_set)
-            for callback in (Bar, *callbacks):
-                trainer.add_callback(callback)
-            trainer.train()
+        trainer = _train(encoder, task, train_set, dev_set, folder, options, best_epoch, callbacks)
         model = trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
         encoder = replace(encoder, model=model)  # in float32, of the kept epoch
         scores = _scores(encoder, task, device, dev_set)
     keep(encoder, folder, {"recipe": recipe, "scores": scores, "log": trainer.state.log_history})
     return scores
+
+
+def _recipe(
+    name: str | Path,
+    task: Task,
+    train: Sequence[Example],
+    dev: Sequence[Example],
+    options: dict[str, Any],
+    best_epoch: bool,
+    blocked: Sequence[Head],
+) -> dict[str, Any]:
+    """Everything that a checkpoint depends on; `options` are those of OPTIONS, in this order."""
+    texts = [(example.id, example.texts, example.label) for example in (*train, *dev)]
+    return {
+        "encoder": load_encoder(name).digest,
+        "task": task.name,
+        "examples": hashlib.sha256(json.dumps(texts).encode()).hexdigest(),
+        "sizes": [len(train), len(dev)],
+        "options": [*options.values()],
+        "versions": [torch.__version__, transformers.__version__],
+        **({} if best_epoch else {"best_epoch": False}),
+        **({"blocked": [*map(list, blocked)]} if blocked else {}),
+    }
+
+
+def _train(
+    encoder: Encoder,
+    task: Task,
+    train: list[dict],
+    dev: list[dict],
+    folder: Path,
+    options: dict[str, Any],
+    best_epoch: bool,
+    callbacks: Sequence[TrainerCallback],
+) -> TaskTrainer:
+    """The Trainer after training on encoded examples; it writes epochs to a temporary folder beside `folder`."""
+    chooses = (
+        best_epoch and options["epochs"] > 1
+    )  # a single epoch, or the last one, is scored once, at the end
+    settings = {
+        "num_train_epochs": options["epochs"],
+        "per_device_train_batch_size": options["batch_size"],
+        "learning_rate": options["learning_rate"],
+        "warmup_steps": options["warmup"],
+        "metric_for_best_model": task.metrics[0],
+        "seed": options["seed"],
+        "bf16": options["precision"] == "bfloat16",
+        **TRAINING | (BEST_EPOCH if chooses else {}) | QUIET,
+    }
+    with working_folder(folder) as work, current(options["device"]):
+        trainer = TaskTrainer(encoder, task, OneDevice(str(work), options["device"], **settings), train, dev)
+        for callback in (Bar, *callbacks):
+            trainer.add_callback(callback)
+        trainer.train()
+    return trainer
 
 
 def evaluate(

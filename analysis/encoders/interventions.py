@@ -18,7 +18,6 @@ from jaxtyping import Float, Num, Shaped
 from tqdm import tqdm
 
 from analysis.cache import record_use
-from analysis.encoders.classifiers import about_texts, check_examples, texts_digest
 from analysis.encoders.layout import Layout, batches, layouts
 from analysis.encoders.models import Encoder, cached_casts
 from analysis.encoders.prefixes import OPERATORS, Changes, Prefix, ordinary_pass
@@ -132,6 +131,59 @@ def cumulative(
             f"the order has {len(order)} heads: list every head once, and give counts up to their number"
         )
     return sets(encoder, {str(count): order[:count] for count in counts}, operator)
+
+
+def check_examples(
+    encoder: Encoder, examples: Sequence[Example], max_tokens: int, labelled: bool = False
+) -> None:
+    """Refuses a checkpoint without a classification head, and examples whose labels or choices do not fit it."""
+    if not type(encoder.model).__name__.endswith("ForSequenceClassification"):
+        raise InputError(
+            f"{encoder.name} has no classification head: load a checkpoint that is fine-tuned on the task, with "
+            "load_encoder(name, task=...)"
+        )
+    encoder.check_length(max_tokens)
+    classes, choices = encoder.model.config.num_labels, len(examples[0].choices) if examples else 0
+    check_labels(examples, bool(choices) and classes == 1, labelled)
+    for example in examples:
+        known = range(choices or classes)
+        if example.label is not None and (classes > 1 or choices) and example.label not in known:
+            raise InputError(
+                f"{example.id} has label {example.label!r}: {encoder.name} knows {len(known)} classes, counted from 0: "
+                "give examples of the task that it is fine-tuned on"
+            )
+
+
+def check_labels(examples: Sequence[Example], several: bool, labelled: bool = True) -> None:
+    """Refuses no examples, missing labels, and numbers of choices that differ or do not fit: `several` or none."""
+    if not examples:
+        raise InputError("the split has no examples: use a labelled split")
+    for example in examples:
+        if labelled and example.label is None:
+            raise InputError(f"{example.id} has no label: use a labelled split")
+        if bool(example.choices) != several or len(example.choices) != len(examples[0].choices):
+            raise InputError(
+                f"{example.id} has {len(example.choices)} choices: give all examples the same number for multiple "
+                "choice, whose checkpoint has one output, and none for other tasks"
+            )
+
+
+def texts_digest(sequences: Sequence[Layout]) -> str:
+    """SHA-256 of the word pieces and segments that an encoder reads, in their order."""
+    digest = hashlib.sha256()
+    for layout in sequences:
+        digest.update(repr((layout.input_ids.tolist(), layout.type_ids.tolist())).encode())
+    return digest.hexdigest()
+
+
+def about_texts(sequences: Sequence[Layout]) -> dict[str, str | int]:
+    """Attributes of a result file that identify its texts and count what truncation removed."""
+    return {
+        "texts_sha256": texts_digest(sequences),
+        "sequences": len(sequences),
+        "sequences_truncated": sum(layout.cut > 0 for layout in sequences),
+        "tokens_truncated": sum(layout.cut for layout in sequences),
+    }
 
 
 def predict(

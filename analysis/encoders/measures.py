@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 from sklearn.pipeline import make_pipeline
 
+from analysis.encoders.interventions import check_labels
 from analysis.errors import InputError
 from analysis.texts.examples import Example, as_sequences
 from analysis.texts.tasks import CHOICE, CLASSIFICATION, REGRESSION, Task, task_named
@@ -49,21 +50,6 @@ def decide(task: str | Task, logits: Num[np.ndarray, "example output"]) -> Answe
     return logits[:, 0] if task_named(task).kind == REGRESSION else logits.argmax(axis=-1)
 
 
-def check_labels(task: str | Task, examples: Sequence[Example]) -> None:
-    """Refuses a split without examples, without labels, or with numbers of choices that do not fit the task."""
-    if not examples:
-        raise InputError("the split has no examples: use a labelled split")
-    several = task_named(task).kind == CHOICE
-    for example in examples:
-        if example.label is None:
-            raise InputError(f"{example.id} has no label: use a labelled split")
-        if bool(example.choices) != several or len(example.choices) != len(examples[0].choices):
-            raise InputError(
-                f"{example.id} has {len(example.choices)} choices: give all examples the same number for multiple "
-                "choice, and none for other tasks"
-            )
-
-
 def baselines(
     task: str | Task, train: Sequence[Example], dev: Sequence[Example]
 ) -> dict[str, dict[str, float]]:
@@ -75,8 +61,8 @@ def baselines(
     """
     if len({example.label for example in train}) < 2:
         raise InputError(f"all {len(train)} training examples have one label: take more examples")
-    check_labels(task, dev)
     task = task_named(task)
+    check_labels(dev, task.kind == CHOICE)
     constants = {
         CLASSIFICATION: DummyClassifier(strategy="most_frequent"),
         REGRESSION: DummyRegressor(),

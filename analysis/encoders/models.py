@@ -3,21 +3,17 @@
 import copy
 import hashlib
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
-from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LRScheduler
 from transformers import (
     AutoModel,
-    AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
     AutoTokenizer,
     BertConfig,
@@ -31,29 +27,6 @@ from analysis.errors import InputError
 from analysis.texts.tasks import Task, task_named
 
 PRECISIONS = ("float32", "bfloat16")
-TILES = ("amx_tile", "amx_bf16")  # without these instructions bfloat16 is slower than float32 on a processor
-CAPABILITY = (8, 0)  # CUDA devices from Ampere on have units for bfloat16
-
-
-def training_precision(device: str, precision: str = "auto") -> str:
-    """The precision of training: `auto` is bfloat16 if the device computes it faster, else float32.
-
-    bfloat16 is faster on CUDA devices of capability 8 or more and on x86 processors with AMX tiles.
-    """
-    check_precision(precision, ("auto", *PRECISIONS))
-    if precision != "auto":
-        return precision
-    if device.startswith("cuda"):
-        fast = torch.cuda.get_device_capability(device) >= CAPABILITY
-    else:
-        instructions = torch.cpu.get_capabilities() if device == "cpu" else {}
-        fast = all(instructions.get(name, False) for name in TILES)
-    return "bfloat16" if fast else "float32"
-
-
-def current(device: str) -> AbstractContextManager:
-    """A context in which this CUDA device is the current one; an empty context for other devices."""
-    return torch.cuda.device(device) if device.startswith("cuda:") else nullcontext()
 
 
 def check_precision(precision: str, choices: Sequence[str] = PRECISIONS) -> None:
@@ -191,7 +164,7 @@ def load_encoder(
     """
     check_precision(precision)
     if task is None:
-        model, absent = _loaded(AutoModel, name)
+        model, absent = load_weights(AutoModel, name)
         for key in absent:
             if not key.startswith("pooler."):
                 raise InputError(
@@ -199,7 +172,7 @@ def load_encoder(
                 )
     else:
         task = task_named(task)
-        model, absent = _loaded(AutoModelForSequenceClassification, name, num_labels=task.outputs)
+        model, absent = load_weights(AutoModelForSequenceClassification, name, num_labels=task.outputs)
         if absent or name == TINY:
             raise InputError(
                 f"{name} has no trained classification head ({absent[0] if absent else 'its weights are random'}): "
@@ -209,7 +182,7 @@ def load_encoder(
     check_device(device)
     tokenizer = load_tokenizer(name)
     check_usable(model, tokenizer, str(name))
-    return Encoder(_label(name), model.eval().to(device), tokenizer, precision, frozenset(absent))
+    return Encoder(display_name(name), model.eval().to(device), tokenizer, precision, frozenset(absent))
 
 
 def check_usable(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str) -> None:
@@ -253,7 +226,7 @@ def order_labels(model: PreTrainedModel, task: Task, name: str) -> None:
         print(f"{name} names its classes otherwise than {task.name}: {pairs}", file=sys.stderr)
 
 
-def _loaded(auto_class: type, name: str | Path, **options: int) -> tuple[PreTrainedModel, list[str]]:
+def load_weights(auto_class: type, name: str | Path, **options: int) -> tuple[PreTrainedModel, list[str]]:
     """A model, and the names of the weights that its files lack."""
     if name == TINY:
         return build_tiny(auto_class, **options), []
@@ -267,7 +240,7 @@ def _loaded(auto_class: type, name: str | Path, **options: int) -> tuple[PreTrai
     return model, sorted(info["missing_keys"])
 
 
-def _label(name: str | Path) -> str:
+def display_name(name: str | Path) -> str:
     """The name of an encoder in results: for a folder its last part, without the path on this machine."""
     if name in BUILT_IN or not Path(locate(name)).is_dir():
         return str(name)
@@ -299,25 +272,7 @@ def random_encoder(
 
 def load_classifier(name: str | Path, labels: int) -> PreTrainedModel:
     """The encoder with a classification head, for training; the head is random if the source has none."""
-    return _loaded(AutoModelForSequenceClassification, name, num_labels=labels)[0]
-
-
-def load_language_model(name: str | Path, device: str = "cpu") -> Encoder | None:
-    """The same encoder with the masked-language head of its checkpoint; None without such a head or a mask token.
-
-    The head of `tiny` has random weights, as the rest of it.
-    """
-    try:
-        model, missing = _loaded(AutoModelForMaskedLM, name)
-    except InputError:  # the architecture has no such head; damage is reported on loading the encoder
-        return None
-    # A decoder that shares the weights of the embeddings is not listed as a parameter of its own.
-    head = {key for key, _ in model.named_parameters() if not key.startswith(f"{model.base_model_prefix}.")}
-    tokenizer = load_tokenizer(name)
-    if not head.isdisjoint(missing) or tokenizer.mask_token_id is None:
-        return None
-    check_device(device)
-    return Encoder(_label(name), model.eval().to(device), tokenizer)
+    return load_weights(AutoModelForSequenceClassification, name, num_labels=labels)[0]
 
 
 def load_tokenizer(name: str | Path) -> PreTrainedTokenizerBase:
@@ -344,22 +299,3 @@ def build_tiny(auto_class: type, **options: int) -> PreTrainedModel:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return auto_class.from_config(config)
-
-
-Batch = TypeVar("Batch")
-
-
-def fit(
-    batches: Iterable[Batch],
-    loss: Callable[[Batch], Tensor],
-    optimiser: Optimizer,
-    schedule: LRScheduler | None = None,
-) -> None:
-    """One step of the optimiser for each batch; only the optimiser's own weights get gradients."""
-    weights = [weight for group in optimiser.param_groups for weight in group["params"]]
-    for batch in batches:
-        optimiser.zero_grad()
-        loss(batch).backward(inputs=weights)
-        optimiser.step()
-        if schedule:
-            schedule.step()

@@ -10,9 +10,8 @@ from jaxtyping import Float, Int, Num
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 
-from analysis.encoders.classifiers import about_texts, check_examples
 from analysis.encoders.dispatch import DispatchedMPNet, dispatch
-from analysis.encoders.interventions import check_gate
+from analysis.encoders.interventions import about_texts, check_examples, check_gate
 from analysis.encoders.layout import Layout, layouts, stream
 from analysis.encoders.models import Encoder
 from analysis.encoders.prefixes import body

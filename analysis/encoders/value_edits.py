@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from analysis.encoders.classifiers import texts_digest
+from analysis.encoders.interventions import texts_digest
 from analysis.encoders.layout import Layout, across, batches
 from analysis.encoders.models import Encoder
 from analysis.encoders.prefixes import Changes, Gates, Prefix

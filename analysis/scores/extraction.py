@@ -9,13 +9,14 @@ import xarray as xr
 from jaxtyping import Float
 from torch import Tensor
 
-from analysis.control_scores import DIMENSIONS
+from analysis.control_scores import DIMENSIONS, all_control_sieves, control_bank
 from analysis.encoders.layout import Layout, WordPairs, layouts, same_tokenizers, stream, token_pairs
 from analysis.encoders.models import Encoder, cached_casts
 from analysis.encoders.tap import Attention, read_layers
 from analysis.errors import InputError
+from analysis.roles import ROLES
 from analysis.scores.contraction import Cells, Contraction, Form
-from analysis.scores.maps import ENTROPIES, ReadMaps, Source, find_source
+from analysis.scores.maps import CONTROLS, ReadMaps, Source, find_source
 from analysis.scores.sieves import Sieve, by_label, resolve
 from analysis.texts.examples import Example, Relations, as_sequences, clusters
 
@@ -79,9 +80,7 @@ def extract_states(
             raise InputError(f"role {role!r} needs relations: give relations=parse(examples)")
     statistics = statistics or {}
     scores, units = _scored(models, sequences, sieves, statistics, source, budget, progress)
-    with_entropies = [role for role, entry in sieves.items() if entry.entropy]
-    with_entropies += [name for name, statistic in statistics.items() if statistic in ENTROPIES]
-    undefined = [] if source.distributions else with_entropies
+    undefined = [role for role, entry in sieves.items() if entry.entropy and not source.distributions]
     units[:, [name in undefined for name in (*sieves, *statistics)]] = 0
     tokenised = [sequence.layout for sequence in sequences]
     attributes = {
@@ -111,6 +110,47 @@ def extract_states(
         )
         for (state, model), state_scores in zip(encoders.items(), scores, strict=True)
     }
+
+
+def extract_controls(
+    encoders: Mapping[Hashable, Encoder],
+    examples: Sequence[Example],
+    relations: Relations,
+    sieves: Sequence[str],
+    of: str | Source = "attention",
+    max_tokens: int = 128,
+) -> dict[str, dict[Hashable, xr.DataArray]]:
+    """Scores of the elementary `sieves` that roles consist of, on each role's control maps, by map source and state.
+
+    `of` names the maps from which the controls are made, or is their source.
+    """
+    by_source = all_control_sieves(sieves)
+    for role in ROLES.values():
+        if role.control in by_source and role.control not in CONTROLS:
+            raise InputError(
+                f"role {role.name!r}: the control {role.control!r} is no sieve of the bank and no source of maps: "
+                "register it with @sieve(..., bank=True), or take shuffled, twin, spread or uniform"
+            )
+    return {
+        source: extract_states(
+            encoders, examples, relations, names, max_tokens=max_tokens, maps=CONTROLS[source](of)
+        )
+        for source, names in by_source.items()
+    }
+
+
+def scored_with_controls(
+    encoder: Encoder,
+    examples: Sequence[Example],
+    relations: Relations,
+    maps: str | Source = "attention",
+    max_tokens: int = 128,
+) -> tuple[xr.DataArray, xr.DataArray]:
+    """Scores of elementary sieves on a source of maps, and of each sieve on its control; both are to be composed."""
+    bank = extract_states({"": encoder}, examples, relations, max_tokens=max_tokens, maps=maps)[""]
+    sieves = bank["role"].values.tolist()
+    controls = extract_controls({"": encoder}, examples, relations, sieves, maps, max_tokens)
+    return bank, control_bank(bank, {source: states[""] for source, states in controls.items()})
 
 
 def _scored(

@@ -1,4 +1,4 @@
-"""Sources of maps (attention, maps made from it, and controls), and the entropies of the maps' rows."""
+"""Sources of maps: attention, maps made from it, and controls, such as twins, which depend on position alone."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,19 +10,18 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from analysis.encoders.layout import Layout
-from analysis.encoders.models import Encoder
+from analysis.encoders.layout import Layout, stream
+from analysis.encoders.models import Encoder, cached_casts
 from analysis.encoders.tap import Attention, Read, read_layers, uniform_rows
 from analysis.errors import InputError
 from analysis.scores.contraction import row_entropies
-from analysis.scores.twins import read_twins
 
-SMOOTHING = 1e-4  # the share of every row that is spread evenly: zeros have no logarithm
+KINDS = 3  # of tokens: word piece, [CLS], [SEP]
+PADDING = KINDS
 
 ReadMaps = Callable[..., None]  # (encoder, batch, read, check), as `read_layers`
 Prepare = Callable[[Encoder, Sequence[Layout], int, bool], ReadMaps]
 Change = Callable[[int, Attention, Sequence[Layout]], Attention | tuple[Attention, Tensor]]
-Numbers = Float[Tensor, "batch head"]
 
 
 @dataclass(frozen=True)
@@ -71,28 +70,17 @@ def changed(function: Change, of: str | ReadMaps | Source = "attention", name: s
     """
     source = find_source(of)
 
+    def read_from(maps: ReadMaps, encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
+        def read_layer(layer: int, attention: Attention, *_: Tensor) -> None:
+            result = function(layer, attention, batch)
+            read(layer, *(result if isinstance(result, tuple) else (result,)))
+
+        maps(encoder, batch, read_layer, check)
+
     def prepare(*arguments) -> ReadMaps:
-        return partial(_read_changed, function, source.prepared(*arguments))
+        return partial(read_from, source.prepared(*arguments))
 
-    read = partial(_read_changed, function, source.read)
-    return Source(name or function.__name__, read, prepare, source.distributions)
-
-
-def _read_changed(
-    function: Change,
-    read_maps: ReadMaps,
-    encoder: Encoder,
-    batch: Sequence[Layout],
-    read: Read,
-    check: bool = False,
-) -> None:
-    """Reads the maps of `read_maps`, changed."""
-
-    def read_layer(layer: int, attention: Attention, *_: Tensor) -> None:
-        maps = function(layer, attention, batch)
-        read(layer, *(maps if isinstance(maps, tuple) else (maps,)))
-
-    read_maps(encoder, batch, read_layer, check)
+    return Source(name or function.__name__, partial(read_from, source.read), prepare, source.distributions)
 
 
 def uniform(encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
@@ -105,31 +93,43 @@ def uniform(encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool =
 def _even(batch: Sequence[Layout], heads: int, device: torch.device) -> Attention:
     """Maps whose rows are spread evenly over the tokens of their sequence."""
     longest = max(map(len, batch))
-    return uniform_rows(_real(longest, batch, device)).expand(-1, heads, longest, -1).contiguous()
+    return uniform_rows(real_tokens(longest, batch, device)).expand(-1, heads, longest, -1).contiguous()
 
 
-def shuffled(seed: int = 0, of: str | ReadMaps | Source = "attention") -> Source:
+def shuffled(of: str | ReadMaps | Source = "attention", seed: int = 0) -> Source:
     """Each head's own maps with the word pieces of a sequence in random order.
 
     Rows and columns take the same order in all layers and heads; special tokens stay where they are. Scores of cls, sep
     and delimiter do not change; scores that depend on the position of words do. The order depends on `seed` and the id
     of the sequence.
     """
-    return changed(partial(_shuffle, seed), of, "shuffled")
+
+    def order_of(layout: Layout, size: int) -> Int[np.ndarray, " token"]:
+        order, pieces = np.arange(size), np.flatnonzero(layout.text >= 0)
+        order[pieces] = np.random.default_rng([seed, crc32(layout.id.encode())]).permutation(pieces)
+        return order
+
+    def shuffle(layer: int, attention: Attention, batch: Sequence[Layout]) -> Attention:
+        orders = np.stack([order_of(layout, attention.shape[-1]) for layout in batch])
+        order = torch.from_numpy(orders).to(attention.device)
+        rows = attention.gather(2, order[:, None, :, None].expand_as(attention))
+        return rows.gather(3, order[:, None, None, :].expand_as(attention))
+
+    return changed(shuffle, of, "shuffled")
 
 
-def _shuffle(seed: int, layer: int, attention: Attention, batch: Sequence[Layout]) -> Attention:
-    orders = np.stack([_order(layout, attention.shape[-1], seed) for layout in batch])
-    order = torch.from_numpy(orders).to(attention.device)
-    rows = attention.gather(2, order[:, None, :, None].expand_as(attention))
-    return rows.gather(3, order[:, None, None, :].expand_as(attention))
+def spread(of: str | ReadMaps | Source = "attention") -> Source:
+    """Heads with even rows that have the entropies of each head's own rows.
 
+    No real row is like this: such rows exist only in the arithmetic of block, which multiplies every row by its
+    entropy. Roles without entropies get uniform heads.
+    """
 
-def _order(layout: Layout, size: int, seed: int) -> Int[np.ndarray, " token"]:
-    """The positions of a padded sequence with its word pieces permuted."""
-    order, pieces = np.arange(size), np.flatnonzero(layout.text >= 0)
-    order[pieces] = np.random.default_rng([seed, crc32(layout.id.encode())]).permutation(pieces)
-    return order
+    def with_entropies(layer: int, attention: Attention, batch: Sequence[Layout]) -> tuple[Attention, Tensor]:
+        maps = _even(batch, attention.shape[1], attention.device)
+        return maps, row_entropies(attention).to(maps.dtype)
+
+    return changed(with_entropies, of, "spread")
 
 
 def twin(of: str | ReadMaps | Source = "attention") -> Source:
@@ -142,74 +142,102 @@ def twin(of: str | ReadMaps | Source = "attention") -> Source:
     """
     source = find_source(of)
 
-    def prepare(*arguments) -> ReadMaps:
-        return read_twins(source.prepared(*arguments), source.distributions, *arguments)
+    def unprepared(*_) -> None:
+        raise InputError("a twin needs all sequences: call `prepared` with them first, or use `extract`")
 
-    return Source("twin", _unprepared, prepare, source.distributions)
+    def prepare(encoder: Encoder, sequences: Sequence[Layout], budget: int, progress: bool) -> ReadMaps:
+        maps, longest = source.prepared(encoder, sequences, budget, progress), max(map(len, sequences))
+        profiles = _profiles(maps, encoder, sequences, longest, budget, progress)
+        return partial(_read_twins, profiles, longest, source.distributions)
 
-
-def _unprepared(encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
-    raise InputError("a twin needs all sequences: call `prepared` with them first, or use `extract`")
-
-
-def spread(of: str | ReadMaps | Source = "attention") -> Source:
-    """Heads with even rows that have the entropies of each head's own rows.
-
-    No real row is like this: such rows exist only in the arithmetic of block, which multiplies every row by its
-    entropy. Roles without entropies get uniform heads.
-    """
-    return changed(_spread, of, "spread")
+    return Source("twin", unprepared, prepare, source.distributions)
 
 
-def _spread(layer: int, attention: Attention, batch: Sequence[Layout]) -> tuple[Attention, Tensor]:
-    maps = _even(batch, attention.shape[1], attention.device)
-    return maps, row_entropies(attention).to(maps.dtype)
+def _read_twins(
+    profiles: Float[Tensor, "layer head place"],
+    longest: int,
+    distributions: bool,
+    encoder: Encoder,
+    batch: Sequence[Layout],
+    read: Read,
+    check: bool = False,
+) -> None:
+    """Reads the twins of every layer, made from each head's mean attention at every place (see `_places`)."""
+    place = _places(batch, longest, profiles.device).flatten(1)
+    real = _kinds(batch).to(profiles.device) != PADDING
+    cells = place[:, None].expand(-1, profiles.shape[1], -1)
+    for layer, profile in enumerate(profiles):
+        twin_maps = profile.expand(len(batch), -1, -1).gather(2, cells).unflatten(2, 2 * real.shape[1:])
+        if distributions:
+            total = twin_maps.sum(-1, keepdim=True)
+            twin_maps = torch.where(total > 0, twin_maps / total.clamp_min(1e-30), uniform_rows(real))
+        read(layer, twin_maps)
 
 
-MAPS |= {
-    "uniform": Source("uniform", uniform),
-    "shuffled": shuffled(),
-    "twin": twin(),
-    "spread": spread(),
-}
-
-
-def mean_row_entropy(attention: Attention, batch: Sequence[Layout]) -> Numbers:
-    """Mean entropy (nats) of the rows of every map; ln T for uniform attention.
-
-    Rows are first smoothed to 0.9999 A + 0.0001 / T (Clark 2019, section 3.3, as in the authors' code).
-    """
-    return _row_mean(_smoothed_entropies(attention, batch), batch)
-
-
-def cls_row_entropy(attention: Attention, batch: Sequence[Layout]) -> Numbers:
-    """Entropy (nats) of the row of [CLS], smoothed as in `mean_row_entropy` (Clark 2019, section 3.3)."""
-    return _smoothed_entropies(attention[:, :, :1], batch)[:, :, 0]
-
-
-def mean_row_maximum(attention: Attention, batch: Sequence[Layout]) -> Numbers:
-    """Mean over rows of the largest weight of a row: what its most attended token gets (proportion)."""
-    return _row_mean(attention.amax(-1), batch)
-
-
-ENTROPIES = (mean_row_entropy, cls_row_entropy)  # statistics that are defined for distributions only
-
-
-def _real(longest: int, batch: Sequence[Layout], device: torch.device) -> Bool[Tensor, "batch token"]:
+def real_tokens(longest: int, batch: Sequence[Layout], device: torch.device) -> Bool[Tensor, "batch token"]:
     """True for tokens, False for padding."""
     lengths = torch.tensor([len(layout) for layout in batch], device=device)
     return torch.arange(longest, device=device) < lengths[:, None]
 
 
-def _row_mean(values: Float[Tensor, "batch head token"], batch: Sequence[Layout]) -> Numbers:
-    """The mean over the rows of real tokens."""
-    real = _real(values.shape[-1], batch, values.device)
-    return (values * real[:, None]).sum(-1) / real.sum(-1)[:, None]
+def _profiles(
+    maps: ReadMaps,
+    encoder: Encoder,
+    sequences: Sequence[Layout],
+    longest: int,
+    budget: int,
+    progress: bool,
+) -> Float[Tensor, "layer head place"]:
+    """Each head's mean attention at every place, in one streaming pass: only the maps of one layer are in memory."""
+    count = KINDS * _row(longest) + 1
+    heads = torch.arange(encoder.heads, device=encoder.device)[:, None, None] * count
+    sums = np.zeros((encoder.layers, encoder.heads, count))  # float64: sums over all sequences
+    counts = np.zeros(count)
+    with cached_casts(encoder):
+        for _, batch, check in stream(sequences, budget, "profiles", progress):
+            place = _places(batch, longest, encoder.device)
+            counts += place.flatten().bincount(minlength=count).cpu().numpy()
+            sums_of_batch = torch.zeros(encoder.layers, encoder.heads * count, device=encoder.device)
+            cells = (place[:, None] + heads).flatten()  # places of one head after another
+
+            def add(layer: int, attention: Attention, *_, sums=sums_of_batch, cells=cells) -> None:
+                sums[layer].index_add_(0, cells, attention.flatten().to(sums.dtype))
+
+            maps(encoder, batch, add, check)
+            sums += sums_of_batch.view(sums.shape).cpu().numpy().astype(np.float64)
+    sums[..., -1] = 0
+    return torch.from_numpy((sums / np.maximum(counts, 1)).astype(np.float32)).to(encoder.device)
 
 
-def _smoothed_entropies(
-    attention: Float[Tensor, "batch head row token"], batch: Sequence[Layout]
-) -> Float[Tensor, "batch head row"]:
-    real = _real(attention.shape[-1], batch, attention.device)
-    share = SMOOTHING * real / real.sum(-1, keepdim=True)  # padding gets none
-    return row_entropies(attention * (1 - SMOOTHING) + share[:, None, None])
+def _row(longest: int) -> int:
+    """The number of places in the row of one kind of token: all distances, [CLS] and [SEP]."""
+    return 2 * longest + 1
+
+
+def _places(batch: Sequence[Layout], longest: int, device: torch.device) -> Int[Tensor, "batch token token"]:
+    """The place of every cell in the maps of a padded batch; a twin has one value for all cells of a place.
+
+    Rows of word pieces, of [CLS] and of [SEP] have places of their own. Within a row, word pieces have a place for each
+    distance, in sequences of up to `longest` tokens; [CLS] has one and [SEP] another, at any distance. The last place
+    is for padding and for longer distances.
+    """
+    kinds = _kinds(batch).to(device)
+    row, column = kinds[:, :, None], kinds[:, None, :]
+    positions = torch.arange(kinds.shape[1], device=device)
+    offset = (positions - positions[:, None]).expand(len(batch), -1, -1)
+    within = torch.where(column == 0, offset + longest - 1, 2 * longest - 2 + column)
+    unknown = (row == PADDING) | (column == PADDING) | (offset.abs() >= longest)
+    return (row * _row(longest) + within).masked_fill_(unknown, KINDS * _row(longest))
+
+
+def _kinds(batch: Sequence[Layout]) -> Int[Tensor, "batch token"]:
+    """0 for word pieces, 1 for [CLS], 2 for [SEP] and any other special token, PADDING after the sequence."""
+    kinds = np.full((len(batch), max(map(len, batch))), PADDING)
+    for row, layout in zip(kinds, batch, strict=True):
+        row[: len(layout)] = np.where(layout.text >= 0, 0, np.where(layout.cls, 1, 2))
+    return torch.from_numpy(kinds)
+
+
+# The sources that controls of roles name, as functions of the source that they are made of.
+CONTROLS = {"shuffled": shuffled, "twin": twin, "spread": spread}
+MAPS |= {"uniform": Source("uniform", uniform)} | {name: control() for name, control in CONTROLS.items()}

@@ -163,41 +163,6 @@ def punctuation(layout: Layout, pairs: WordPairs) -> Columns | None:
     return columns(layout.punctuation)
 
 
-@sieve("stops")
-def stops(layout: Layout, pairs: WordPairs) -> Columns | None:
-    """Every full stop and comma (Clark 2019, section 3.2)."""
-    return columns(_stops(layout))
-
-
-@sieve("content")
-def content(layout: Layout, pairs: WordPairs) -> Columns | None:
-    """Every token but [CLS], [SEP], full stops and commas (the other tokens of Clark 2019, figure 3)."""
-    return columns(~(layout.cls | layout.sep | _stops(layout)))
-
-
-def _stops(layout: Layout) -> Bool[np.ndarray, " token"]:
-    # Byte-level vocabularies and sentence pieces mark the space before a token.
-    return np.isin([token.lstrip("Ġ▁") for token in layout.tokens], [".", ","])
-
-
-@sieve("cls_to_cls")
-def cls_to_cls(layout: Layout, pairs: WordPairs) -> Columns | None:
-    """[CLS], for [CLS]; the counterpart of `sep_to_sep` for an encoder that rests on [CLS]."""
-    return grouped(layout.cls[None], layout.cls[None])
-
-
-@sieve("sep_to_sep")
-def sep_to_sep(layout: Layout, pairs: WordPairs) -> Columns | None:
-    """Every [SEP], for each [SEP] (Clark 2019, section 3.2)."""
-    return grouped(layout.sep[None], layout.sep[None])
-
-
-@sieve("rest_to_sep")
-def rest_to_sep(layout: Layout, pairs: WordPairs) -> Columns | None:
-    """Every [SEP], for other tokens (Clark 2019, section 3.2)."""
-    return grouped(~layout.sep[None], layout.sep[None])
-
-
 @sieve("match", bank=True)
 def match(layout: Layout, pairs: WordPairs) -> Matrix | None:
     """The same word piece in the other text (this study: matching heads)."""

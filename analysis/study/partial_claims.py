@@ -29,7 +29,7 @@ def of_ablation(results: Results) -> Frames:
 def of_patterns(results: Results) -> Frames:
     """The frames of the claims that 07_kovaleva_patterns measures."""
     from analysis.encoders.models import load_encoder  # loads torch
-    from analysis.scores.control_maps import sink
+    from analysis.scores.sink import sink
 
     encoder = load_encoder(parameters("07_kovaleva_patterns", results.profile.folder.name)["encoder"])
     tables = {name: results.load_table(f"kovaleva_{name}") for name in kovaleva.PATTERN_TABLES}

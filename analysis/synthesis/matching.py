@@ -17,8 +17,7 @@ from jaxtyping import Float
 from scipy import stats
 from torch.nn.utils.rnn import pad_sequence
 
-from analysis.encoders.classifiers import texts_digest
-from analysis.encoders.interventions import Head, Intervention, Operator, head_name, sets
+from analysis.encoders.interventions import Head, Intervention, Operator, head_name, sets, texts_digest
 from analysis.encoders.layout import Layout, across, batches, layouts, same_pieces
 from analysis.encoders.models import Encoder
 from analysis.encoders.prefixes import Changes, Gates, Prefix

@@ -11,7 +11,7 @@ from jaxtyping import Int
 
 from analysis.errors import InputError
 from analysis.files import expand, files_of, write_text
-from analysis.texts.bundled import bundled_documents
+from analysis.texts.passages import bundled_documents
 from analysis.texts.treebank import CONLLU, LEFT_OUT, Word, paragraphs, read_sentences
 
 # Clark 2019 does not try +3; SYMMETRIC does. An offset of 0 gives the word itself.

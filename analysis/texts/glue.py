@@ -1,8 +1,12 @@
 """Examples of a task: toy tasks from the package, tasks of GLUE from a folder of its files or the Hub."""
 
+import json
+import lzma
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +14,14 @@ import pandas as pd
 
 from analysis.errors import InputError
 from analysis.files import expand, read_text
-from analysis.texts.bundled import toy_examples
-from analysis.texts.examples import Example, sample
+from analysis.texts.examples import Example, Relation, Tag, sample
 from analysis.texts.tasks import Task, check_source, task_named
 
 HUB_DATASET = "nyu-mll/glue"
 HUB_TIMEOUT = 10.0  # seconds
+FOLDER = files("analysis.texts") / "data"
+# Two sentences that the chapters share: short, with every role of the study and three words in common.
+PAIR = ("Old dogs never bite people", "Dogs love old people")
 
 
 def load_examples(
@@ -23,7 +29,7 @@ def load_examples(
 ) -> list[Example]:
     """Examples of a task, all of them or a seeded sample of `n`, in the order of the source.
 
-    Toy tasks have no `source` (see `bundled`). For tasks of GLUE it is "hub" or the folder that holds
+    Toy tasks have no `source` (see `toy_examples`). For tasks of GLUE it is "hub" or the folder that holds
     `<TASK>/<split>.tsv` as GLUE ships them, such as "$DATA_DIR/glue". A larger sample contains the smaller. Every row
     is checked, also those outside the sample. Ids are `<task>-<split>-<row>`, with the row of the file (0-based); those
     of toy tasks name the task of GLUE and end in a digest of the texts. Lines with too few fields, of which GLUE's QQP
@@ -47,6 +53,40 @@ def load_examples(
         stripped = (text.strip() for text in texts)
         examples.append(Example(f"{task.name}-{split}-{number}", *stripped, label=label))
     return sample(examples, n, seed)
+
+
+def toy_examples(task: str, n: int | None, seed: int = 0, split: str = "train") -> list[Example]:
+    """`n` examples of a toy task with gold relations and tags; all of them for None.
+
+    Labels: toy-mrpc and toy-qqp 1 = same meaning, toy-sst-2 1 = positive, toy-qnli 0 = answered.
+    """
+    return [*map(_example, bundled_sample(bundled_rows(task, split), n, seed, f"{split} examples of {task}"))]
+
+
+def _example(row: dict[str, Any]) -> Example:
+    text_a, text_b = (*row["texts"], None)[:2]
+    relations = tuple(Relation(label, text, (a, b), (c, d)) for label, text, a, b, c, d in row["relations"])
+    tags = tuple(Tag(upos, text, (a, b)) for upos, text, a, b in row["tags"])
+    return Example(row["id"], text_a, text_b, row["label"], relations, tags)
+
+
+def bundled_sample(rows: list, n: int | None, seed: int, what: str) -> list:
+    """`n` of the bundled rows, all for None; raises InputError if there are fewer of `what`."""
+    if n is not None and not 0 <= n <= len(rows):
+        raise InputError(f"n is {n}: there are {len(rows)} {what}")
+    return sample(rows, n, seed)
+
+
+@cache
+def bundled_rows(name: str, split: str) -> list[dict[str, Any]]:
+    """The rows of a bundled file of a split, as `data/README.md` describes them."""
+    return [json.loads(line) for line in bundled_text(name, split, "jsonl").splitlines()]
+
+
+@cache
+def bundled_text(name: str, split: str, suffix: str) -> str:
+    """A bundled file. These texts are made up: they show that the study runs, and are no GLUE, treebank or ARCT."""
+    return lzma.decompress((FOLDER / f"{name}-{split}.{suffix}.xz").read_bytes()).decode()
 
 
 def _folder_rows(task: Task, folder: Path, split: str) -> Iterator[tuple[int, str, Sequence[str], Any]]:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.errors import InputError
 from analysis.files import expand, read_text, suffix
-from analysis.texts.bundled import bundled_paragraphs, documents_of
 from analysis.texts.examples import Example
+from analysis.texts.glue import bundled_sample, bundled_text
 from analysis.texts.treebank import CONLLU, paragraphs, read_sentences
 
 if TYPE_CHECKING:  # importing it takes seconds and imports torch
@@ -79,6 +79,27 @@ def documents(source: str | Path, n: int | None, seed: int) -> Iterable[Paragrap
     if not path.is_file():
         raise InputError(f"{source}: no such file: give bundled, a CoNLL-U file or a file of WikiText")
     return conllu_documents(path) if suffix(path) == CONLLU else wikitext_documents(path)
+
+
+def bundled_documents(n: int | None, split: str, seed: int = 0) -> str:
+    """CoNLL-U of `n` documents of 60 to 200 words, with gold trees (UD v2) and chains (`Entity`), no singletons."""
+    return "".join(bundled_sample(documents_of(split), n, seed, f"{split} documents"))
+
+
+def bundled_paragraphs(n: int | None, split: str, seed: int = 0) -> dict[str, list[str]]:
+    """The paragraphs of `n` bundled documents, by the name of the document."""
+    paragraphs = {}
+    for document in bundled_sample(documents_of(split), n, seed, f"{split} documents"):
+        start, *parts = document.split("# newpar\n")
+        name = start.removeprefix("# newdoc id = ").strip()
+        paragraphs[name] = [" ".join(re.findall("^# text = (.*)$", part, re.MULTILINE)) for part in parts]
+    return paragraphs
+
+
+def documents_of(split: str) -> list[str]:
+    """CoNLL-U of each bundled document of a split."""
+    start = "# newdoc id"
+    return [start + part for part in bundled_text("documents", split, "conllu").split(start)[1:]]
 
 
 def conllu_documents(path: Path) -> list[Paragraphs]:

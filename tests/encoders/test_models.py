@@ -17,13 +17,13 @@ from studies import error_of
 from transformers import FNetConfig, FNetModel
 
 from analysis.encoders import sources
+from analysis.encoders.finetuning import training_precision
 from analysis.encoders.layout import layouts
 from analysis.encoders.models import (
     load_classifier,
     load_encoder,
     load_tokenizer,
     random_encoder,
-    training_precision,
 )
 from analysis.encoders.tap import read_layers
 from analysis.errors import InputError

@@ -11,13 +11,18 @@ from transformers import AutoModel
 from analysis.encoders.layout import layouts, token_pairs
 from analysis.encoders.models import Encoder, build_tiny, load_encoder
 from analysis.errors import InputError
+from analysis.papers.clark2019 import surface
 from analysis.scores.extraction import Scored, extract, read_attention, score_batch, stack
 from analysis.scores.sieves import RELATIONS, SIEVES, sieve
 from analysis.texts.examples import Example, Relation, clusters
 from analysis.texts.syntax import parse
 
 DIRECTIONS = [label + suffix for suffix in ("", "_reversed") for label in RELATIONS]
-OWN = [name for name, entry in SIEVES.items() if entry.function.__module__ == sieve.__module__]  # no paper's
+OWN = [
+    name
+    for name, entry in SIEVES.items()
+    if entry.function.__module__ in (sieve.__module__, surface.__name__)
+]
 BANK = [name for name in OWN if SIEVES[name].bank]
 COMPOSED = [name for name in OWN if not SIEVES[name].bank]
 ROLES = [*BANK, *COMPOSED, *DIRECTIONS]

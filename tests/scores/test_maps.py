@@ -26,7 +26,7 @@ def test_shuffling_keeps_the_scores_of_special_tokens_and_of_the_token_itself(ti
 
 
 def test_the_order_depends_on_seed_and_sequence_not_on_the_batch(tiny, examples):
-    sources = "shuffled", shuffled(), shuffled(1)
+    sources = "shuffled", shuffled(), shuffled(seed=1)
     first, again, other = (run(tiny, examples, roles=["window_1"], maps=source) for source in sources)
     np.testing.assert_array_equal(first, again)
     assert not np.allclose(first, other)

@@ -3,7 +3,7 @@
 import torch
 
 from analysis.encoders.models import load_encoder
-from analysis.scores.control_maps import sink
+from analysis.scores.sink import sink
 
 
 def test_the_sink_counts_the_attention_to_every_separator():

@@ -12,7 +12,7 @@ from analysis.explorer.view import about
 from analysis.figures import colours, theme
 from analysis.files import ROOT
 from analysis.roles import ROLES, Role
-from analysis.scores.control_maps import extract_controls, scored_with_controls
+from analysis.scores.extraction import extract_controls, scored_with_controls
 from analysis.scores.sieves import SIEVES, rows, sieve
 from analysis.statistics.controls import controlled_table
 from analysis.statistics.roles import compose

@@ -2,7 +2,8 @@
 
 import pytest
 
-from analysis.texts.bundled import bundled_arguments, toy_examples
+from analysis.papers.niven2019.arguments import bundled_arguments
+from analysis.texts.glue import toy_examples
 from analysis.texts.tasks import TOY_TASKS
 
 

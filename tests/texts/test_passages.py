@@ -9,8 +9,7 @@ from treebanks import write
 
 from analysis.encoders.layout import layouts
 from analysis.encoders.models import load_tokenizer
-from analysis.texts.bundled import bundled_documents
-from analysis.texts.passages import Paragraphs, chunks, documents, load_passages, passage
+from analysis.texts.passages import Paragraphs, bundled_documents, chunks, documents, load_passages, passage
 
 TOKENIZER = load_tokenizer("tiny")
 WORDS = "unhesitatingly the antidisestablishmentarian cat said nothing about photosynthesis".split()

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.errors import InputError
-from analysis.scores.attachment import DIRECTIONS, Attachment, cross_fitted, documents_of, halves, right
+from analysis.scores.words import DIRECTIONS, Attachment, cross_fitted, documents_of, halves, right
 from analysis.statistics.comparison import sign_flip
 from analysis.statistics.intervals import mean_interval
 from analysis.statistics.resampling import bca_interval

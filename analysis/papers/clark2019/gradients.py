@@ -5,6 +5,7 @@ The authors released no code for this; `gradient_importance` says how this study
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -16,9 +17,10 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
 from tqdm import tqdm
+from transformers import AutoModelForMaskedLM
 
 from analysis.encoders.layout import Layout, batches, layouts
-from analysis.encoders.models import Encoder
+from analysis.encoders.models import Encoder, check_device, display_name, load_tokenizer, load_weights
 from analysis.encoders.tap import tap
 from analysis.errors import InputError
 from analysis.papers.clark2019.surface import passage_blocks
@@ -34,6 +36,24 @@ BUDGET = 1024  # padded tokens of a batch of gradients
 
 
 Masked = tuple[Layout, Int[np.ndarray, " token"]]  # a sequence with masked tokens, and its labels
+
+
+def load_language_model(name: str | Path, device: str = "cpu") -> Encoder | None:
+    """The same encoder with the masked-language head of its checkpoint; None without such a head or a mask token.
+
+    The head of `tiny` has random weights, as the rest of it.
+    """
+    try:
+        model, missing = load_weights(AutoModelForMaskedLM, name)
+    except InputError:  # the architecture has no such head; damage is reported on loading the encoder
+        return None
+    # A decoder that shares the weights of the embeddings is not listed as a parameter of its own.
+    head = {key for key, _ in model.named_parameters() if not key.startswith(f"{model.base_model_prefix}.")}
+    tokenizer = load_tokenizer(name)
+    if not head.isdisjoint(missing) or tokenizer.mask_token_id is None:
+        return None
+    check_device(device)
+    return Encoder(display_name(name), model.eval().to(device), tokenizer)
 
 
 def masked(layout: Layout, encoder: Encoder, probability: float | int, seed: int) -> Masked:

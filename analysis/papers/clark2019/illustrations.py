@@ -9,8 +9,7 @@ from jaxtyping import Float
 
 from analysis.encoders.models import Encoder
 from analysis.papers.clark2019.coreference import Texts, antecedents, head_hits
-from analysis.scores.attachment import DIRECTIONS, Attachment, right
-from analysis.scores.words import split_words, word_maps
+from analysis.scores.words import DIRECTIONS, Attachment, right, split_words, word_maps
 from analysis.texts.chains import Document
 
 TO_ANTECEDENT = "mention to antecedent"

@@ -14,7 +14,8 @@ from torch.nn.functional import cross_entropy, pad
 from torch.nn.utils.rnn import pad_sequence
 from tqdm import tqdm
 
-from analysis.encoders.models import Encoder, fit, weights_digest
+from analysis.encoders.finetuning import fit
+from analysis.encoders.models import Encoder, weights_digest
 from analysis.encoders.vectors import word_vectors
 from analysis.scores.words import LIMIT, Words, read_batch, split_words
 from analysis.texts.dependencies import right_branching, uas

@@ -9,16 +9,93 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 import xarray as xr
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from numpy.lib.stride_tricks import sliding_window_view
+from torch import Tensor
 
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder
+from analysis.encoders.tap import Attention
+from analysis.scores.contraction import Columns, row_entropies
 from analysis.scores.extraction import extract
-from analysis.scores.maps import cls_row_entropy, mean_row_entropy, mean_row_maximum
-from analysis.scores.sieves import SIEVES
+from analysis.scores.maps import real_tokens
+from analysis.scores.sieves import SIEVES, columns, grouped, sieve
 from analysis.statistics.layers import BLOCKS, blocks_of
 from analysis.texts.examples import Example
+
+STOPS, SPECIAL = [".", ","], ["[CLS]", "[SEP]"]
+SMOOTHING = 1e-4  # the share of every row that is spread evenly: zeros have no logarithm
+
+
+@sieve("stops")
+def stops(layout: Layout, pairs: object) -> Columns | None:
+    """Every full stop and comma (section 3.2)."""
+    return columns(are_stops(layout))
+
+
+@sieve("content")
+def content(layout: Layout, pairs: object) -> Columns | None:
+    """Every token but [CLS], [SEP], full stops and commas (the other tokens of figure 3)."""
+    return columns(~(layout.cls | layout.sep | are_stops(layout)))
+
+
+def are_stops(layout: Layout) -> Bool[np.ndarray, " token"]:
+    """Which tokens are full stops or commas, also with the mark of a space before them."""
+    return np.isin([token.lstrip("Ġ▁") for token in layout.tokens], STOPS)
+
+
+@sieve("cls_to_cls")
+def cls_to_cls(layout: Layout, pairs: object) -> Columns | None:
+    """[CLS], for [CLS]; the counterpart of `sep_to_sep` for an encoder that rests on [CLS]."""
+    return grouped(layout.cls[None], layout.cls[None])
+
+
+@sieve("sep_to_sep")
+def sep_to_sep(layout: Layout, pairs: object) -> Columns | None:
+    """Every [SEP], for each [SEP] (section 3.2)."""
+    return grouped(layout.sep[None], layout.sep[None])
+
+
+@sieve("rest_to_sep")
+def rest_to_sep(layout: Layout, pairs: object) -> Columns | None:
+    """Every [SEP], for other tokens (section 3.2)."""
+    return grouped(~layout.sep[None], layout.sep[None])
+
+
+def mean_row_entropy(attention: Attention, batch: Sequence[Layout]) -> Float[Tensor, "batch head"]:
+    """Mean entropy (nats) of the rows of every map; ln T for uniform attention.
+
+    Rows are first smoothed to 0.9999 A + 0.0001 / T (section 3.3, as in the authors' code).
+    """
+    return row_mean(smoothed_entropies(attention, batch), batch)
+
+
+def cls_row_entropy(attention: Attention, batch: Sequence[Layout]) -> Float[Tensor, "batch head"]:
+    """Entropy (nats) of the row of [CLS], smoothed as in `mean_row_entropy` (section 3.3)."""
+    return smoothed_entropies(attention[:, :, :1], batch)[:, :, 0]
+
+
+def mean_row_maximum(attention: Attention, batch: Sequence[Layout]) -> Float[Tensor, "batch head"]:
+    """Mean over rows of the largest weight of a row: what its most attended token gets (proportion)."""
+    return row_mean(attention.amax(-1), batch)
+
+
+def row_mean(
+    values: Float[Tensor, "batch head token"], batch: Sequence[Layout]
+) -> Float[Tensor, "batch head"]:
+    """The mean over the rows of real tokens."""
+    real = real_tokens(values.shape[-1], batch, values.device)
+    return (values * real[:, None]).sum(-1) / real.sum(-1)[:, None]
+
+
+def smoothed_entropies(
+    attention: Float[Tensor, "batch head row token"], batch: Sequence[Layout]
+) -> Float[Tensor, "batch head row"]:
+    """The entropies of rows (nats) after smoothing."""
+    real = real_tokens(attention.shape[-1], batch, attention.device)
+    share = SMOOTHING * real / real.sum(-1, keepdim=True)  # padding gets none
+    return row_entropies(attention * (1 - SMOOTHING) + share[:, None, None])
+
 
 # For each column of the table, its sieve and the rows over which the paper averages.
 SHARES = {
@@ -38,7 +115,6 @@ ROW_STATISTICS = {"entropy": mean_row_entropy, "entropy_cls": cls_row_entropy, "
 COLUMNS = [*SHARES, *ROW_STATISTICS]
 NEIGHBOURS = ["previous", "next"]  # that claims read head by head
 LAYERWISE = ["cls", "sep", "punct", "cls_cls", "sep_sep", "entropy"]  # that claims read layer by layer
-STOPS, SPECIAL = [".", ","], ["[CLS]", "[SEP]"]
 LENGTH = 13  # tokens of an excerpt, without [CLS] and [SEP]
 # The patterns of figure 1, and the column in which a head of the pattern has a high value.
 PATTERNS = {"broad": "entropy", "next token": "next", "[CLS]": "cls", "[SEP]": "sep"}

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pandas as pd
@@ -18,9 +19,8 @@ from analysis.files import expand
 from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.resampling import resampled
 from analysis.tables import stacked
-from analysis.texts.bundled import bundled_arguments
 from analysis.texts.examples import Example, sample
-from analysis.texts.glue import read_table, require_columns
+from analysis.texts.glue import bundled_rows, bundled_sample, read_table, require_columns
 from analysis.texts.tasks import CHOICE, Task
 
 COLUMNS = "#id warrant0 warrant1 correctLabelW0orW1 reason claim debateTitle debateInfo".split()
@@ -42,6 +42,7 @@ BAG, BILSTM, ENCODER = MODELS = ("bag of vectors", "BiLSTM", "encoder")
 ORIGINAL, DOUBLED = "original", "adversarial"  # training sets, and the halves of the adversarial set
 KEYS = ["model", "setup", "trained_on"]
 NOT = "not"
+RIGHT, WRONG, ABSENT = "in the right warrant", "in the wrong warrant", "absent"  # where the only "not" is
 ARCT = Task("arct", metrics=("accuracy",), kind=CHOICE)
 
 
@@ -89,6 +90,36 @@ def load_arguments(
         warnings.warn(f"{path} is not the released file: published values need not follow", stacklevel=2)
     rows = enumerate(table.to_dict("records"), start=2)
     return sample([_argument(row, f"{path}, line {number}") for number, row in rows], n, seed)
+
+
+def bundled_arguments(
+    n: int, seed: int = 0, split: str = "train", productivity: float = 0.7, coverage: float = 0.6
+) -> pd.DataFrame:
+    """`n` arguments in the columns of the ARCT files (Habernal 2018), then the claim's negation.
+
+    In a share `coverage` of the arguments, exactly one warrant contains a "not" (also n't and cannot); in a share
+    `productivity` of these, it is the right warrant. Both are rounded to whole arguments. The cue is the only
+    information on the label in the warrants alone. Labels are balanced.
+    """
+    for name, share in (("productivity", productivity), ("coverage", coverage)):
+        if not 0 <= share <= 1:
+            raise InputError(f"{name} is {share}: give a share from 0 to 1")
+    applicable = round(coverage * n)
+    right = round(productivity * applicable)
+    rows, arguments = bundled_rows("arguments", split), []
+    for cue, count in ((RIGHT, right), (WRONG, applicable - right), (ABSENT, n - applicable)):
+        pool = [row for row in rows if row["cue"] == cue]
+        arguments += bundled_sample(pool, count, seed, f'{split} arguments with "not" {cue}')
+    rng = Random(f"arguments {split} {seed}")
+    rng.shuffle(arguments)
+    labels = [number % 2 for number in range(n)]
+    rng.shuffle(labels)
+    table = []
+    for number, (label, row) in enumerate(zip(labels, arguments, strict=True)):
+        warrants = [row["right"], row["wrong"]][:: -1 if label else 1]
+        texts = row["reason"], row["claim"], row["title"], row["title"], row["negated"]
+        table.append((f"argument-{split}-{number:04d}-{row['id']}", *warrants, label, *texts))
+    return pd.DataFrame(table, columns=[*COLUMNS, "negatedClaim"])
 
 
 def _argument(row: Mapping[str, str | int], place: str) -> Argument:

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
-from analysis.encoders.models import Encoder, fit
+from analysis.encoders.finetuning import fit
+from analysis.encoders.models import Encoder
 from analysis.encoders.vectors import word_vectors
 from analysis.papers.niven2019.arguments import BAG, BILSTM, DOUBLED, SETUPS, Argument, expanded
 

@@ -10,8 +10,8 @@ from jaxtyping import Float
 from analysis.encoders.models import Encoder
 from analysis.scores.extraction import read_sieves
 from analysis.statistics.roles import DIRECTIONS, RELATIONS, ROLES, WINDOWS
-from analysis.texts.bundled import PAIR
 from analysis.texts.examples import Example, Relation, Relations
+from analysis.texts.glue import PAIR
 
 # Label, text, dependent and governor of each relation in the bundled pair.
 ARCS = (

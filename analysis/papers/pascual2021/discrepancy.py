@@ -12,6 +12,7 @@ from tqdm import tqdm
 from analysis.encoders.layout import Layout
 from analysis.encoders.models import Encoder
 from analysis.papers.pascual2021.attribution import attributed
+from analysis.papers.pascual2021.maps import MapStore
 from analysis.papers.pascual2021.measures import (
     ATTENTION,
     GLOBAL,
@@ -24,7 +25,6 @@ from analysis.papers.pascual2021.measures import (
     WHOLE,
 )
 from analysis.papers.pascual2021.roles import sequence_counts
-from analysis.scores.map_store import MapStore
 from analysis.statistics.answers import pearson
 from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.resampling import Clusters, bca_interval

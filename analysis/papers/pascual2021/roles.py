@@ -14,8 +14,8 @@ from jaxtyping import Bool, Float, Int
 from analysis.encoders.layout import layouts
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
+from analysis.papers.pascual2021.maps import MapStore
 from analysis.papers.pascual2021.measures import ATTENTION, GLOBAL
-from analysis.scores.map_store import MapStore
 from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.resampling import Clusters, bca_interval, counted
 from analysis.statistics.roles import compose

@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 from treebanks import write
 
-from analysis.texts.bundled import bundled_documents
 from analysis.texts.dependencies import read_trees
+from analysis.texts.passages import bundled_documents
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ import pytest
 
 from analysis.errors import InputError
 from analysis.papers.clark2019.attachment import best_heads, dependency_table
-from analysis.scores.attachment import (
+from analysis.scores.words import (
     DIRECTIONS,
     Attachment,
     attach,
@@ -12,8 +12,9 @@ from analysis.scores.attachment import (
     documents_of,
     halves,
     right,
+    split_words,
+    word_maps,
 )
-from analysis.scores.words import split_words, word_maps
 from analysis.texts.dependencies import OFFSETS, arcs, fixed_offset
 
 LAYERS, HEADS = 2, 3

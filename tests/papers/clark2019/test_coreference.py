@@ -21,7 +21,7 @@ from analysis.papers.clark2019.coreference import (
     preceding,
     rule_hits,
 )
-from analysis.scores.attachment import halves
+from analysis.scores.words import halves
 from analysis.texts.chains import KINDS, Document, read_chains, truncated
 
 # Mentions by row: 0 Ann (chain 1), 1 the cats (2), 2 a dog (3), 3 the cats (2), 4 her (1), 5 Ann (1), 6 it (3).

@@ -4,8 +4,9 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from analysis.encoders.layout import layouts
-from analysis.encoders.models import Encoder, load_language_model
+from analysis.encoders.models import Encoder
 from analysis.papers.clark2019 import gradients
+from analysis.papers.clark2019.gradients import load_language_model
 from analysis.texts.examples import Example
 
 KINDS = {"[SEP]": "sep", ".": "punct", ",": "punct", "[CLS]": "cls"}

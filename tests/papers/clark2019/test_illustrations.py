@@ -4,8 +4,7 @@ import pandas as pd
 from analysis.encoders.models import load_encoder
 from analysis.papers.clark2019 import coreference, illustrations
 from analysis.papers.clark2019.attachment import dependency_table
-from analysis.scores.attachment import DIRECTIONS, attach
-from analysis.scores.words import split_words, word_maps
+from analysis.scores.words import DIRECTIONS, attach, split_words, word_maps
 from analysis.texts.chains import read_chains
 from analysis.texts.dependencies import arcs
 

@@ -4,8 +4,7 @@ import xarray as xr
 from headtables import score_array
 
 from analysis.papers.pande2021.robustness import control_table, offset_head
-from analysis.scores.control_maps import scored_with_controls
-from analysis.scores.extraction import extract
+from analysis.scores.extraction import extract, scored_with_controls
 from analysis.statistics.roles import compose
 from analysis.statistics.significance import Rule
 from analysis.texts.glue import load_examples

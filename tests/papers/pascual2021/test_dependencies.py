@@ -4,7 +4,7 @@ import pytest
 
 from analysis.errors import InputError
 from analysis.papers.pascual2021.dependencies import dependency_survival
-from analysis.scores.attachment import Attachment
+from analysis.scores.words import Attachment
 from analysis.texts.dependencies import conllu_files, read_trees
 
 

@@ -2,12 +2,14 @@ import numpy as np
 
 from analysis.encoders.models import Encoder
 from analysis.encoders.tap import read_layers
+from analysis.papers.pascual2021.maps import MapStore
 from analysis.scores.extraction import extract
-from analysis.scores.map_store import MapStore
 from analysis.scores.maps import Source, twin
+from analysis.texts.glue import load_examples
 
 
-def test_scores_are_those_of_the_source_and_maps_are_made_once(tiny: Encoder, examples):
+def test_scores_are_those_of_the_source_and_maps_are_made_once(tiny: Encoder):
+    examples = load_examples("toy-mrpc", n=6)
     made: list[str] = []
 
     def counted(encoder, batch, read, check=False):

@@ -7,7 +7,6 @@ from analysis.encoders.models import Encoder
 from analysis.encoders.tap import Reading, ValueReader, read_layers
 from analysis.papers.pascual2021.maps import MAPS
 from analysis.scores.extraction import extract
-from analysis.scores.maps import mean_row_entropy
 from analysis.statistics.roles import compose
 from analysis.statistics.significance import UNDEFINED, Rule, role_table
 from analysis.texts.examples import Example
@@ -52,13 +51,10 @@ def test_against_the_null_space_by_singular_values(tiny: Encoder, batch, source:
 def test_entropies_are_undefined(tiny: Encoder):
     examples = load_examples("toy-mrpc", split="dev", n=6)
     relations = parse(examples)
-    scores = extract(
-        tiny, examples, relations, maps="effective", statistics={"entropy": mean_row_entropy}, progress=False
-    )
-    assert scores.attrs["undefined"] == "block, entropy"
-    for name in ("block", "entropy"):
-        assert scores.sel(role=name).isnull().all()
-        assert (scores.units.sel(role=name) == 0).all()
+    scores = extract(tiny, examples, relations, maps="effective", progress=False)
+    assert scores.attrs["undefined"] == "block"
+    assert scores.sel(role="block").isnull().all()
+    assert (scores.units.sel(role="block") == 0).all()
     assert scores.sel(role=["own_sentence", "sep"]).notnull().all()
     for weighted, status in ((True, UNDEFINED), (False, "tested")):
         table = role_table(compose(scores, weighted_block=weighted), Rule(minimum=2, resamples=99))
