@@ -20,12 +20,14 @@ def control_sieves(sieves: Sequence[str], second: bool = False) -> dict[str, lis
     """
     sources = {}
     for role in ROLES.values():
-        if (source := _control(role, second)) not in (UNIFORM, *sieves):
+        source = (second and role.second) or role.control
+        if source not in (UNIFORM, *sieves):
             sources |= dict.fromkeys(_definitions(role, sieves), source)
-    by_source: dict[str, list[str]] = {}
-    for name in (name for name in sieves if name in sources):
-        by_source.setdefault(sources[name], []).append(name)
-    return by_source
+    chosen = [name for name in sieves if name in sources]
+    return {
+        source: [name for name in chosen if sources[name] == source]
+        for source in dict.fromkeys(map(sources.get, chosen))
+    }
 
 
 def all_control_sieves(sieves: Sequence[str]) -> dict[str, list[str]]:
@@ -33,10 +35,6 @@ def all_control_sieves(sieves: Sequence[str]) -> dict[str, list[str]]:
     first, second = control_sieves(sieves), control_sieves(sieves, second=True)
     wanted = {source: {*first.get(source, ()), *second.get(source, ())} for source in {**first, **second}}
     return {source: [name for name in sieves if name in names] for source, names in wanted.items()}
-
-
-def _control(role: Role, second: bool) -> str:
-    return (second and role.second) or role.control
 
 
 def _definitions(role: Role, sieves: Sequence[str]) -> set[str]:

@@ -15,6 +15,12 @@ TEXTS = (
     ("No .", None),
 )
 EXAMPLES = [Example(f"e{number}", *texts, label=number % 2) for number, texts in enumerate(TEXTS)]
+PAIRS = [
+    Example("one", "The cat ran home , and the dog ran too .", "A cat and a dog ran away .", 1),
+    Example("two", "Red cars stop .", "She sees him , he says .", 0),
+    Example("three", "The old dog saw a fox .", "The old dog saw a fox .", 1),
+    Example("single", "The old dog saw a fox .", label=0),
+]  # the last is a single text
 CHOICES = [
     Example(f"c{number}", text, label=number % 2, choices=("It is so .", "The old dog did not see her ."))
     for number, (text, _) in enumerate(TEXTS)

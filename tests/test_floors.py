@@ -1,45 +1,21 @@
 """The house: a floor imports only from floors below it, and the light floors stay light."""
 
-import ast
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from test_closure import MODULES, imported
 
 from analysis.files import ROOT
 from analysis.study.front_page import PAPERS
 
-PACKAGE = ROOT / "analysis"
 GROUND = ("errors", "files", "cache", "tables")  # modules, each from those before it
 FLOORS = (
     "texts roles control_scores encoders scores statistics figures papers synthesis explorer study".split()
 )
 ROOF = ("run", "scale")
 HEAVY = {"torch", "transformers", "accelerate", "datasets"}
-
-
-def module_name(path: Path) -> str:
-    parts = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 LIGHT = [name for name in MODULES if (name + "..").split(".")[1] in ("texts", "statistics", "files")]
-
-
-def imports(name: str) -> set[str]:
-    """The modules that a module's import statements name, wherever they stand."""
-    tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert not node.level, f"{name}, line {node.lineno}: modules import by full path"
-            whole = {f"{node.module}.{alias.name}" for alias in node.names} & MODULES.keys()
-            names |= whole or {node.module}
-    return names
 
 
 def storey(name: str) -> tuple[int, int]:
@@ -54,18 +30,14 @@ def storey(name: str) -> tuple[int, int]:
     return len(GROUND) + FLOORS.index(parts[0]), paper
 
 
-def own_imports(name: str) -> set[str]:
-    return {target for target in imports(name) if target in MODULES}
-
-
 @pytest.mark.parametrize("name", MODULES)
 def test_no_module_reaches_up(name: str):
-    targets = own_imports(name) - {"analysis"}
+    targets = imported(MODULES[name]) - {"analysis"}
     assert {target for target in targets if storey(target) > storey(name)} == set()
 
 
 def test_no_circle():
-    needs = {name: own_imports(name) - {name} for name in MODULES}
+    needs = {name: imported(path) - {name} for name, path in MODULES.items()}
     while ready := {name for name, targets in needs.items() if not targets}:
         needs = {name: targets - ready for name, targets in needs.items() if name not in ready}
     assert not needs, f"a circle of imports goes through {', '.join(sorted(needs))}"

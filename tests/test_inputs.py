@@ -110,7 +110,6 @@ def ones(layout: Layout, _: Any) -> np.ndarray:
 
 TEXTS = [
     ("'mrcp'", lambda m: load_examples("mrcp")),
-    ("leave source out, and choose one of toy-mrpc, ", lambda m: load_examples("mrpc", "bundled")),
     ("or name toy-mrpc, which needs none", lambda m: load_examples("mrpc")),
     ("name qqp to read glue", lambda m: load_examples("toy-qqp", "glue")),
     ("split 'validation' is unknown", lambda m: load_examples("toy-mrpc", split="validation")),

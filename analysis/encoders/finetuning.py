@@ -272,7 +272,9 @@ def finetune(
         )
     values = (epochs, batch_size, learning_rate, warmup, seed, max_tokens, device, precision)
     options = dict(zip(OPTIONS, values, strict=True))
-    recipe = _recipe(name, task, train, dev, options, best_epoch, blocked)
+    recipe = _recipe(load_encoder(name).digest, task, train, dev, options)
+    recipe |= {} if best_epoch else {"best_epoch": False}
+    recipe |= {"blocked": [*map(list, blocked)]} if blocked else {}
     record = record_of(folder)
     record_use(computed=record.get("recipe") != recipe)
     if record.get("recipe") == recipe:
@@ -283,7 +285,12 @@ def finetune(
     encoder.check_length(max_tokens)
     train_set, dev_set = (_encode(task, examples, tokenizer, max_tokens) for examples in (train, dev))
     with blocked_across(encoder, blocked) if blocked else nullcontext():
-        trainer = _train(encoder, task, train_set, dev_set, folder, options, best_epoch, callbacks)
+        with working_folder(folder) as work, current(device):
+            arguments = OneDevice(str(work), device, **_settings(task, options, best_epoch))
+            trainer = TaskTrainer(encoder, task, arguments, train_set, dev_set)
+            for callback in (Bar, *callbacks):
+                trainer.add_callback(callback)
+            trainer.train()
         model = trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
         encoder = replace(encoder, model=model)  # in float32, of the kept epoch
         scores = _scores(encoder, task, device, dev_set)
@@ -292,43 +299,23 @@ def finetune(
 
 
 def _recipe(
-    name: str | Path,
-    task: Task,
-    train: Sequence[Example],
-    dev: Sequence[Example],
-    options: dict[str, Any],
-    best_epoch: bool,
-    blocked: Sequence[Head],
+    weights: str, task: Task, train: Sequence[Example], dev: Sequence[Example], options: dict[str, Any]
 ) -> dict[str, Any]:
     """Everything that a checkpoint depends on; `options` are those of OPTIONS, in this order."""
     texts = [(example.id, example.texts, example.label) for example in (*train, *dev)]
     return {
-        "encoder": load_encoder(name).digest,
+        "encoder": weights,
         "task": task.name,
         "examples": hashlib.sha256(json.dumps(texts).encode()).hexdigest(),
         "sizes": [len(train), len(dev)],
         "options": [*options.values()],
         "versions": [torch.__version__, transformers.__version__],
-        **({} if best_epoch else {"best_epoch": False}),
-        **({"blocked": [*map(list, blocked)]} if blocked else {}),
     }
 
 
-def _train(
-    encoder: Encoder,
-    task: Task,
-    train: list[dict],
-    dev: list[dict],
-    folder: Path,
-    options: dict[str, Any],
-    best_epoch: bool,
-    callbacks: Sequence[TrainerCallback],
-) -> TaskTrainer:
-    """The Trainer after training on encoded examples; it writes epochs to a temporary folder beside `folder`."""
-    chooses = (
-        best_epoch and options["epochs"] > 1
-    )  # a single epoch, or the last one, is scored once, at the end
-    settings = {
+def _settings(task: Task, options: dict[str, Any], best_epoch: bool) -> dict[str, Any]:
+    """The options by the names of the Trainer; a single epoch, or the last one, is scored once, at the end."""
+    return {
         "num_train_epochs": options["epochs"],
         "per_device_train_batch_size": options["batch_size"],
         "learning_rate": options["learning_rate"],
@@ -336,14 +323,8 @@ def _train(
         "metric_for_best_model": task.metrics[0],
         "seed": options["seed"],
         "bf16": options["precision"] == "bfloat16",
-        **TRAINING | (BEST_EPOCH if chooses else {}) | QUIET,
+        **TRAINING | (BEST_EPOCH if best_epoch and options["epochs"] > 1 else {}) | QUIET,
     }
-    with working_folder(folder) as work, current(options["device"]):
-        trainer = TaskTrainer(encoder, task, OneDevice(str(work), options["device"], **settings), train, dev)
-        for callback in (Bar, *callbacks):
-            trainer.add_callback(callback)
-        trainer.train()
-    return trainer
 
 
 def evaluate(

@@ -113,24 +113,22 @@ def whole_layers(encoder: Encoder, operator: str = "zero") -> list[Intervention]
     return sets(encoder, named, operator)
 
 
-def all_but_one(encoder: Encoder, operator: str = "zero") -> list[Intervention]:
+def all_but_one(encoder: Encoder) -> list[Intervention]:
     """All heads of a layer but one ablated, for every head, named as "only 2-8"."""
     named = {
         f"only {head_name(layer, head)}": [(layer, other) for other in range(encoder.heads) if other != head]
         for layer, head in np.ndindex(encoder.layers, encoder.heads)
     }
-    return sets(encoder, named, operator)
+    return sets(encoder, named)
 
 
-def cumulative(
-    encoder: Encoder, order: Sequence[Head], counts: Sequence[int], operator: str = "zero"
-) -> list[Intervention]:
+def cumulative(encoder: Encoder, order: Sequence[Head], counts: Sequence[int]) -> list[Intervention]:
     """For each count, the first `count` heads of an order ablated, named as "36"."""
     if max(counts, default=0) > len(order) or len({*map(tuple, order)}) < len(order):
         raise InputError(
             f"the order has {len(order)} heads: list every head once, and give counts up to their number"
         )
-    return sets(encoder, {str(count): order[:count] for count in counts}, operator)
+    return sets(encoder, {str(count): order[:count] for count in counts})
 
 
 def check_examples(

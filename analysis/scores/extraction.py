@@ -70,7 +70,7 @@ def extract_states(
     cuts a sequence; `budget` limits the padded tokens of a batch and does not change the result (1e-5). `arithmetic`
     "published" divides the local band as the authors' code does. `statistics` are further numbers for every sequence
     and head, by name; their units are tokens. `segment_ids` as in `layouts`. If the rows of the maps do not sum to 1,
-    entropies and roles that weight rows by them are absent; the attribute `undefined` names them.
+    roles that weight rows by their entropies are absent; the attribute `undefined` names them.
     """
     examples, models, source = as_sequences(examples), [*encoders.values()], find_source(maps)
     sequences = _prepare(models, examples, relations, max_tokens, segment_ids)

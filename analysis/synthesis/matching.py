@@ -21,17 +21,20 @@ from analysis.encoders.interventions import Head, Intervention, Operator, head_n
 from analysis.encoders.layout import Layout, across, batches, layouts, same_pieces
 from analysis.encoders.models import Encoder
 from analysis.encoders.prefixes import Changes, Gates, Prefix
-from analysis.encoders.redirection import NOWHERE, ROWS, Redirection, padded
-from analysis.encoders.tap import Attention, read_layers
-from analysis.encoders.value_edits import (
+from analysis.encoders.redirection import (
+    NOWHERE,
+    ROWS,
     ChangedValues,
     Flag,
+    Redirection,
     exchanged_positions,
     exchanged_types,
     flag_directions,
     other_words,
+    padded,
     position_embeddings,
 )
+from analysis.encoders.tap import Attention, read_layers
 from analysis.errors import InputError
 from analysis.figures.words import finding
 from analysis.scores.maps import find_source

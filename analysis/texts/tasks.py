@@ -137,11 +137,6 @@ def toy(name: str) -> str:
 
 def check_source(task: Task, source: str | Path | None) -> None:
     """Raises InputError for a toy task with a source and for a task of GLUE without one."""
-    if source == "bundled":
-        raise InputError(
-            "source 'bundled' is now part of the task's name: leave source out, and choose one of "
-            f"{', '.join(TOY_TASKS)}"
-        )
     if task.like and source is not None:
         raise InputError(
             f"task {task.name!r} is made up and has no source: leave source out, or name {task.like} to read {source}"
@@ -165,8 +160,9 @@ def task_name(entry: str) -> str:
 
 def match_class(entry: str) -> tuple[str, int]:
     """The name of a pair task and the class of pairs that match: that of the task, or the one in the entry."""
-    task = task_named(task_name(entry))
-    label = entry.partition("/")[2] or task.match
+    name, _, label = entry.partition("/")
+    task = task_named(name)
+    label = label or task.match
     if not (task.pair and task.labels):
         raise InputError(
             f"pair task {task.name!r} has {len(task.columns)} text(s) and {len(task.labels)} classes: "

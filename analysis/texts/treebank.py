@@ -44,10 +44,10 @@ class Sentence(NamedTuple):
     left_out: Counter[str]
 
 
-def read_sentences(path: Path, text: str | None = None) -> list[Sentence]:
-    """The sentences of a CoNLL-U file, or of a text under this name; raises InputError, with the line, for a fault."""
-    lines = StringIO(read_text(path) if text is None else text)
-    sentences = [read_sentence(block, f"{path}, line {line}") for line, block in blocks(lines)]
+def read_sentences(path: Path) -> list[Sentence]:
+    """The sentences of a CoNLL-U file; raises InputError, with the line, for a fault."""
+    numbered = blocks(StringIO(read_text(path)))
+    sentences = [read_sentence(block, f"{path}, line {line}") for line, block in numbered]
     if not any(sentence.words for sentence in sentences):
         raise InputError(f"{path} holds no word: give a CoNLL-U file")
     return sentences

@@ -44,8 +44,8 @@ def many(encoder: Encoder, operator: str) -> list[Intervention]:
     return [
         *single_heads(encoder, operator),
         *whole_layers(encoder, operator),
-        *all_but_one(encoder, operator),
-        *cumulative(encoder, order, [0, 1, 3, 4], operator),
+        *all_but_one(encoder),
+        *cumulative(encoder, order, [0, 1, 3, 4]),
         *sets(encoder, {"ends": [(0, 0), (1, 2)]}, operator),
         Intervention("dimmed", gates, operator),
     ]

@@ -12,7 +12,6 @@ from analysis.encoders.interventions import Intervention, predict, single_heads
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder, load_classifier, load_tokenizer
 from analysis.encoders.pruning import prune
-from analysis.encoders.redirection import blocked_across
 from analysis.encoders.tap import read_layers
 from analysis.encoders.wheels import WHEELS
 from analysis.texts.examples import Example
@@ -71,17 +70,7 @@ def test_an_ablated_head_is_one_without_output_columns(mpnet: Encoder, batch: li
     assert (abs(result[1:] - result[0]).max(("sequence", "class")) > 1e-6).all()
 
 
-def test_padding_changes_nothing(mpnet: Encoder, batch: list[Layout]):
-    np.testing.assert_allclose(logits(mpnet, batch)[1:], logits(mpnet, batch[1:]), atol=1e-6)
-
-
 def test_a_pruned_encoder_answers_as_the_gated_one(mpnet: Encoder, batch: list[Layout]):
     gate = np.random.default_rng(0).integers(0, 2, (12, 12)).astype(float)
     expected = predict(mpnet, PAIRS, [Intervention("gate", gate)], progress=False)
     np.testing.assert_allclose(logits(prune(mpnet, gate), batch), expected[1], atol=1e-5)
-
-
-def test_blocking_changes_pairs(mpnet: Encoder, batch: list[Layout]):
-    with blocked_across(mpnet, [HEAD]):
-        blocked = logits(mpnet, batch)
-    assert (blocked - logits(mpnet, batch)).abs().max() > 1e-6

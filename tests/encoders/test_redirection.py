@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from architectures import ARCHITECTURES
-from classifiers import classifier
+from classifiers import PAIRS, classifier
 
 from analysis.encoders.interventions import predict, sets
 from analysis.encoders.layout import Layout, layouts
@@ -21,14 +21,7 @@ from analysis.encoders.redirection import (
     redirect,
 )
 from analysis.encoders.tap import tap
-from analysis.texts.examples import Example
 
-PAIRS = [
-    Example("one", "The cat ran home , and the dog ran too .", "A cat and a dog ran away .", 1),
-    Example("two", "Red cars stop .", "She sees him , he says .", 0),
-    Example("three", "The old dog saw a fox .", "The old dog saw a fox .", 1),
-    Example("single", "The old dog saw a fox .", label=0),
-]
 HEADS = [(0, 1), (1, 2)]
 EDITS = [*product(ROWS, [*TARGETS, NOWHERE], MOVED, [None]), ("matched", "own text", "all attention", 1)]
 

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 import torch
 from architectures import ARCHITECTURES
-from classifiers import classifier
+from classifiers import PAIRS, classifier
 
 from analysis.encoders.interventions import predict, sets
 from analysis.encoders.layout import layouts
-from analysis.encoders.tap import ValueReader, read_layers
-from analysis.encoders.value_edits import (
+from analysis.encoders.redirection import (
     ChangedValues,
     Flag,
     exchanged_positions,
@@ -19,14 +18,9 @@ from analysis.encoders.value_edits import (
     output_shares,
     places_in_other_order,
 )
+from analysis.encoders.tap import ValueReader, read_layers
 from analysis.errors import InputError
-from analysis.texts.examples import Example
 
-PAIRS = [
-    Example("one", "The cat ran home , and the dog ran too .", "A cat and a dog ran away .", 1),
-    Example("two", "Red cars stop .", "She sees him , he says .", 0),
-    Example("three", "The old dog saw a fox .", "The old dog saw a fox .", 1),
-]
 HEADS = [(0, 1), (0, 2)]
 TYPES = ChangedValues("types", exchanged_types)
 POSITIONS = ChangedValues("positions", exchanged_positions)
@@ -35,11 +29,11 @@ POSITIONS = ChangedValues("positions", exchanged_positions)
 @pytest.mark.parametrize("name", ["types", "positions", "words", "flag"])
 def test_a_batch_of_one_gives_what_a_batch_of_many_gives_and_dose_0_changes_nothing(name: str):
     encoder = classifier("bert", 2)
-    sequences = layouts(encoder.tokenizer, PAIRS)
+    sequences = layouts(encoder.tokenizer, PAIRS[:3])
     flag = Flag(flag_directions(encoder, sequences))
     operator = {"types": TYPES, "positions": POSITIONS, "words": other_words(sequences), "flag": flag}[name]
     edits = [*sets(encoder, {"nothing": HEADS}, operator, 0), *sets(encoder, {"both": HEADS}, operator)]
-    result, by_one = (predict(encoder, PAIRS, edits, batch_size=size, progress=False) for size in (3, 1))
+    result, by_one = (predict(encoder, PAIRS[:3], edits, batch_size=size, progress=False) for size in (3, 1))
     np.testing.assert_allclose(by_one, result, atol=1e-5)
     np.testing.assert_allclose(result[1], result[0], atol=1e-5)
     assert abs(result[2] - result[0]).sel(sequence="two").max() > 1e-5
@@ -67,19 +61,19 @@ def test_equal_types_or_positions_make_no_difference():
     edits = [
         edit for operator in (TYPES, POSITIONS) for edit in sets(encoder, {str(operator): HEADS}, operator)
     ]
-    result = predict(encoder, PAIRS, edits, progress=False)
+    result = predict(encoder, PAIRS[:3], edits, progress=False)
     np.testing.assert_allclose(result[1:], np.stack([result[0]] * 2), atol=1e-6)
 
 
 def test_an_encoder_with_one_token_type_is_refused():
     encoder = classifier("distilbert", 2)
     with pytest.raises(InputError, match="one token type"):
-        predict(encoder, PAIRS, sets(encoder, {"both": HEADS}, TYPES), progress=False)
+        predict(encoder, PAIRS[:3], sets(encoder, {"both": HEADS}, TYPES), progress=False)
 
 
 def test_the_flag_is_the_mean_of_other_text_minus_own_text():
     encoder = classifier("bert", 2)
-    sequences = layouts(encoder.tokenizer, PAIRS)
+    sequences = layouts(encoder.tokenizer, PAIRS[:3])
     directions, expected = flag_directions(encoder, sequences), []
     for layout in sequences:
         values: list[torch.Tensor] = []

@@ -9,8 +9,8 @@ from studies import error_of
 
 from analysis.errors import InputError
 from analysis.texts.examples import Example, sample
-from analysis.texts.glue import load_examples
-from analysis.texts.tasks import TASKS, Task, match_class, original, task_name, toy
+from analysis.texts.glue import load_examples, toy_examples
+from analysis.texts.tasks import TASKS, TOY_TASKS, Task, match_class, original, task_name, toy
 
 # Files as GLUE ships them, and their examples: quotes, names of classes, no header (CoLA), numbers, many columns.
 FILES = {
@@ -152,3 +152,13 @@ def test_toy_tasks_imitate_tasks_of_glue() -> None:
     assert toy("sst-2") == toy("toy-sst-2") == "toy-sst-2"
     with pytest.raises(InputError, match="task 'rte' has no toy version"):
         toy("rte")
+
+
+@pytest.mark.parametrize("task", TOY_TASKS)
+def test_splits_share_no_example_and_labels_are_balanced(task):
+    splits = {split: toy_examples(task, None, split=split) for split in ("train", "dev", "test")}
+    texts = ["\n".join(example.texts) for examples in splits.values() for example in examples]
+    assert len(texts) == len(set(texts))
+    for examples in splits.values():
+        assert sum(example.label for example in examples) == len(examples) // 2
+        assert len({example.id for example in examples}) == len(examples)

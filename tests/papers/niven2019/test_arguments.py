@@ -93,3 +93,16 @@ def test_what_each_setup_shows():
         "RW": [("It helps.", "help counts"), ("It helps.", "help does not count")],
         "CW": [("We need it", "help counts"), ("We need it", "help does not count")],
     }
+
+
+def test_productivity_and_coverage_of_the_planted_cue():
+    table = bundled_arguments(100, 1, "dev", productivity=0.7, coverage=0.6)
+    has_cue = table[["warrant0", "warrant1"]].apply(lambda side: side.str.contains(r"\bnot\b|n't|cannot"))
+    applicable = has_cue.sum(axis=1) == 1
+    right = has_cue.to_numpy()[range(100), table["correctLabelW0orW1"]]
+    assert (applicable.sum(), right[applicable].sum()) == (60, 42)
+    assert table["correctLabelW0orW1"].sum() == 50
+    # Splits share claims, reasons and warrants, but no whole argument.
+    texts = ["claim", "reason", "warrant0", "warrant1"]
+    others = bundled_arguments(100, 1, "train")[texts].itertuples(index=False, name=None)
+    assert not {frozenset(row) for row in table[texts].to_numpy()} & set(map(frozenset, others))
