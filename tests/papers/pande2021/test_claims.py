@@ -2,10 +2,10 @@
 
 import jupytext
 import matplotlib.pyplot as plt
-from analysis.scores.control_maps import scored_with_controls
 
 from analysis.encoders.models import load_encoder
 from analysis.files import ROOT
+from analysis.scores.extraction import scored_with_controls
 from analysis.study import results
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
