@@ -32,9 +32,9 @@ from transformers.trainer_pt_utils import LengthGroupedSampler
 from transformers.utils.notebook import NotebookProgressCallback
 
 from analysis.cache import record_use
-from analysis.encoders.interventions import Head
+from analysis.encoders.interventions import Head, check_labels
 from analysis.encoders.layout import read_ids
-from analysis.encoders.measures import check_labels, decide, measure
+from analysis.encoders.measures import decide, measure
 from analysis.encoders.models import (
     PRECISIONS,
     Encoder,
@@ -349,7 +349,7 @@ def _scores(encoder: Encoder, task: Task, device: str, encoded: list[dict]) -> d
 
 def _encode(task: Task, examples: Sequence[Example], tokenizer, max_tokens: int) -> list[dict]:
     """The columns of every example; for one with choices, each column is a list with one entry a choice."""
-    check_labels(task, examples)
+    check_labels(examples, task.kind == CHOICE)
     encoded = []
     for example in examples:
         rows = [columns_of(tokenizer, one, max_tokens) for one in as_sequences([example])]
