@@ -85,9 +85,8 @@ from analysis.study.profiles import parameters
 from analysis.study.results import Results
 from analysis.synthesis import matching, matching_measures, matching_runs
 from analysis.synthesis.matching_runs import Classifier, by_run, match_scores
-from analysis.texts.bundled import PAIR
 from analysis.texts.examples import Example
-from analysis.texts.glue import load_examples
+from analysis.texts.glue import PAIR, load_examples
 from analysis.texts.tasks import match_class, positive_class
 
 style()

@@ -39,8 +39,7 @@ from analysis.explorer.view import explorer, head_view
 from analysis.statistics.roles import ROLES
 from analysis.study.results import STATES, Results
 from analysis.synthesis.matching import matching_heads
-from analysis.texts.bundled import PAIR
-from analysis.texts.glue import load_examples
+from analysis.texts.glue import PAIR, load_examples
 from analysis.texts.syntax import parse
 from analysis.texts.tasks import TASKS, match_class, toy
 

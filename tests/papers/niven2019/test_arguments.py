@@ -6,6 +6,7 @@ from analysis.papers.niven2019.arguments import (
     SETUPS,
     Argument,
     as_examples,
+    bundled_arguments,
     cue_table,
     expanded,
     follows_cue,

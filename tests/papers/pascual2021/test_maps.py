@@ -5,8 +5,9 @@ import torch
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder
 from analysis.encoders.tap import Reading, ValueReader, read_layers
-from analysis.papers.pascual2021.maps import MAPS
+from analysis.papers.pascual2021.maps import MAPS, MapStore
 from analysis.scores.extraction import extract
+from analysis.scores.maps import Source, twin
 from analysis.statistics.roles import compose
 from analysis.statistics.significance import UNDEFINED, Rule, role_table
 from analysis.texts.examples import Example
