@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from analysis.papers.clark2019.coreference import AMONG
 from analysis.papers.clark2019.published import UNTRAINED
-from analysis.statistics.claims import frame, not_applicable, of_table, over_blocks, read_claims
+from analysis.statistics.claims import frame, not_applicable, of_table, over_blocks, read_claims, with_control
 from analysis.statistics.intervals import mean_interval
 from analysis.statistics.layers import FIRST_THIRD, LAST_THIRD, MIDDLE_THIRD, layers_within, on_other_half
 from analysis.texts.dependencies import STANFORD
@@ -113,14 +113,17 @@ def entropy_gap(layers: xr.Dataset) -> pd.DataFrame:
 
 
 def gain_over_rule(readings: pd.DataFrame, rule: str) -> pd.DataFrame:
-    """CL9, CL10: accuracy of the best head minus that of a rule, for each reading of its candidates.
+    """CL9, CL10: accuracy on the same anaphors of the head that chooses among all words, minus that of a rule.
 
-    The anaphors are the same; the reason names the head.
+    The gain among preceding mentions is the reference; the reason names the heads.
     """
-    rows = readings[readings["system"] == rule]
-    heads = "head " + rows["layer"].astype(str) + "-" + rows["head"].astype(str)
-    units = rows.replace({"candidates": AMONG})
-    return of_table(units, "candidates", **GAIN).assign(reason=heads.to_numpy())
+    by_reading = readings[readings["system"] == rule].set_index("candidates")
+    words, mentions = (by_reading.loc[name] for name in ("all_words", "preceding_mention_heads"))
+    rows = frame({"": tuple(words[[*GAIN.values()]])})
+    named = ", ".join(
+        f"head {row['layer']}-{row['head']} among {AMONG[row.name]}" for row in (words, mentions)
+    )
+    return with_control(rows, {"": tuple(mentions[[*GAIN.values()]])}).assign(reason=named)
 
 
 def probe_gain(probes: pd.DataFrame, control: str, random_layers: bool = False) -> pd.DataFrame:

@@ -72,7 +72,8 @@ def test_every_claim_is_supported_by_tables_that_support_it():
     assert table["estimate"].to_dict() == pytest.approx(expected, abs=0.001)
     assert table["verdict"].unique().tolist() == ["supported"]
     assert table.loc["CL7", "units"] == 2  # not the rare relation, all arcs, and arcs that det has already
-    assert table.loc["CL9", "reason"] == "all words: head 2-9; preceding mentions: head 2-4"
+    assert table.loc["CL9", "reason"] == "head 2-9 among all words, head 2-4 among preceding mentions"
+    assert table.loc[["CL9", "CL10"], "reference"].tolist() == [0.3, 0.1]
     assert table.loc["CL6", "reason"].startswith("layer 0 alone: +2.00 nats")
     assert table["runs"].to_dict() == dict.fromkeys(expected, 0) | {"CL11": 3, "CL12": 3}
     assert table.loc[["CL1", "CL2", "CL8"], "control"].tolist() == pytest.approx([0.08, 0, 0.25], abs=0.001)
@@ -90,17 +91,11 @@ def test_claims_about_the_sink_read_the_token_that_is_the_sink():
     assert row["reason"] == "the encoder is no masked language model"
 
 
-def test_a_reading_that_contradicts_is_in_the_row():
-    readings = TABLES["coreference_readings"].assign(gain_low=-0.2, gain_high=0.4)
+def test_the_choice_among_all_words_decides_about_coreference_and_the_other_is_in_the_row():
+    readings = TABLES["coreference_readings"].copy()
     readings.loc[0, ["gain", "gain_low", "gain_high"]] = -0.07, -0.1, -0.04
-    readings.loc[2, "gain_low"] = 0.2
     row = judged(coreference_readings=readings).loc["CL9"]
-    assert row[["verdict", "estimate", "smallest_unit", "largest"]].tolist() == [
-        "mixed",
-        -0.07,
-        "all words",
-        0.3,
-    ]
+    assert row[["verdict", "estimate", "reference"]].tolist() == ["not supported", -0.07, 0.3]
 
 
 def test_the_half_that_chooses_a_head_does_not_score_it():
