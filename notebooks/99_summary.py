@@ -103,8 +103,8 @@ Markdown(front_page.claims_section(tables).replace("docs/claims.md", ""))
 # %% [markdown]
 # ## Every claim
 #
-# A table for each paper: the estimate with its interval, the range over tasks, the threshold, what a control gives, the
-# published value and the verdict. The name of a claim leads to its figure.
+# A table for each paper: the estimate with its interval, the threshold, what a control gives, the published value and the verdict.
+# Below it, folded, stands what is measured and how far units differ. The name of a claim leads to its figure.
 
 # %%
 Markdown(front_page.claims_document(tables, profile, "../figures").split("\n", 1)[1])

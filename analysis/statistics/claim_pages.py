@@ -6,21 +6,35 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-from analysis.statistics.claims import COLUMNS, ORIGINS, SUPPORTED, VERDICTS, Claim
+from analysis.statistics.claims import (
+    COLUMNS,
+    INCONCLUSIVE,
+    NOT_APPLICABLE,
+    ORIGINS,
+    SUPPORTED,
+    VERDICTS,
+    Claim,
+)
 
-MARK, OURS = "†", "‡"
+MARK, OURS, NEAR = "†", "‡", "§"
 LEGEND = (
     f"{MARK} The interval of this claim overlaps that of its control, or lies below it: the claim does not distinguish "
     "these heads from the control."
 )
 OURS_LEGEND = f"{OURS} The threshold is this study's; the paper names none."
+NEAR_LEGEND = f"{NEAR} The verdict would be another one if the threshold moved by a fifth."
+LEGENDS = {MARK: LEGEND, OURS: OURS_LEGEND, NEAR: NEAR_LEGEND}
 MULTIPLICITY = (
     "With {n} verdicts at the 95 % level, one or two of those called *supported* may be so by chance. Most thresholds "
     "are ours."
 )
-HEADER = (
-    "claim", "estimate [95 % interval]", "interval over", "units", "threshold", "control", "published", "verdict",
-)  # fmt: skip
+HEADER = ("claim", "estimate [95 % interval]", "threshold", "control", "published", "verdict")
+USUAL = "sequences"  # what most intervals cover, so that no definition says it
+TERMS = (
+    f"Intervals are over {USUAL} unless a definition says otherwise; *cross-fitted* heads are chosen on one half of "
+    "the data and read on the other."
+)
+FOLDED = "<details><summary>Definitions, units and controls</summary>"
 WIDTH = 196  # characters of a line
 
 
@@ -54,42 +68,62 @@ def with_sink(text: str, token: str) -> str:
 
 
 def cells(claims: pd.DataFrame, known: Iterable[Claim]) -> pd.DataFrame:
-    """What a reader sees of each claim: the id and the columns of HEADER, as texts."""
+    """What a reader sees of each claim at first: the id and the columns of HEADER, as texts.
+
+    Inconclusive and not applicable have their reason; those of other verdicts stand in `definitions`.
+    """
     words, rows = {claim.id: claim for claim in known}, []
-    texts = claims[["interval", "token", "published", "reason"]].astype(object).fillna("")
-    for row in claims.assign(**texts).to_dict("records"):
+    for row in _records(claims):
         claim, released = words[row["claim"]], row["published_estimate"]
         several = f", least favourable of {row['units']:g}" if claim.every and row["units"] > 1 else ""
-        mark, reason = f" {MARK}" if marked(row) else "", f" ({row['reason']})" if row["reason"] else ""
-        reason += "; another verdict with the threshold a fifth away" if row["robust"] == "no" else ""
+        explained = row["reason"] if row["verdict"] in (INCONCLUSIVE, NOT_APPLICABLE) else ""
+        marks = {MARK: marked(row), NEAR: row["robust"] == "no", f"({explained})": explained}
+        comparison = bracketed(row["control"], row["control_low"], row["control_high"])
         rows.append([
             claim.id,
             with_sink(claim.statement, row["token"]),
             bracketed(row["estimate"], row["low"], row["high"]) + several,
-            row["interval"],
-            _units_text(row, claim.unit),
             f"{claim.relation} {claim.threshold:g}" + (f" {OURS}" if claim.threshold_from == ORIGINS[1] else ""),
-            _comparison_text(row, claim),
+            comparison if pd.isna(row["reference"]) else f"{number(row['reference'])} (for comparison)",
             row["published"] + ("" if pd.isna(released) else f"; released maps {number(released)}"),
-            row["verdict"] + mark + reason,
+            " ".join([row["verdict"], *(mark for mark, holds in marks.items() if holds)]),
         ])  # fmt: skip
     return pd.DataFrame(rows, columns=["id", *HEADER])
+
+
+def definitions(claims: pd.DataFrame, known: Iterable[Claim]) -> str:
+    """A list of Markdown: what each claim measures, of which units and runs, and what its row does not say."""
+    rows, lines = {row["claim"]: row for row in _records(claims)}, []
+    for claim in known:
+        row = rows.get(claim.id, {"token": "", "verdict": NOT_APPLICABLE})
+        fields = {}
+        if not pd.isna(row.get("estimate")):
+            compared = {"Control": claim.control, "For comparison": claim.reference}
+            shown = {"Control": row["control"], "For comparison": row["reference"]}
+            fields = {"": _units_text(row, claim.unit)}
+            fields["Interval over"] = "" if row["interval"] == USUAL else row["interval"]
+            fields |= {name: compared[name] for name in compared if not pd.isna(shown[name])}
+            fields["Note"] = row["reason"] if row["verdict"] not in (INCONCLUSIVE, NOT_APPLICABLE) else ""
+        text = f"- **{claim.id}** ({claim.source}). {with_sink(claim.measure, row['token'])} "
+        text += " ".join(
+            f"*{name}*: {words}.".removeprefix("**: ") for name, words in fields.items() if words
+        )
+        lines.append(textwrap.fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
+    return "\n".join(lines)
+
+
+def _records(claims: pd.DataFrame) -> list[dict]:
+    """The rows of a table of claims, with empty texts for missing ones."""
+    texts = claims[["interval", "token", "published", "reason"]].astype(object).fillna("")
+    return claims.assign(**texts).to_dict("records")
 
 
 def _units_text(row: Mapping[str, object], unit: str) -> str:
     """How many units and fine-tuning runs there are, and the smallest and the largest value."""
     counts = [(unit, row["units"], 1), ("run", row["runs"], 0)]
-    text = ", ".join(f"{name} × {count:g}" for name, count, least in counts if count > least)
+    text = ", ".join(f"{count:g} × {name}" for name, count, least in counts if count > least)
     ends = [(row[end], row[f"{end}_unit"]) for end in ("smallest", "largest")] if row["units"] > 1 else []
     return ": ".join(filter(None, [text, " to ".join(f"{number(value)} ({name})" for value, name in ends)]))
-
-
-def _comparison_text(row: Mapping[str, object], claim: Claim) -> str:
-    """The control with its interval, or the number for comparison only."""
-    if claim.reference and not pd.isna(row["reference"]):
-        return f"for comparison, {claim.reference}: {number(row['reference'])}"
-    control = bracketed(row["control"], row["control_low"], row["control_high"])
-    return f"{claim.control}: {control}" if control and claim.control else ""
 
 
 def claims_markdown(
@@ -99,12 +133,35 @@ def claims_markdown(
     task: str = "",
     others: Mapping[str, pd.DataFrame] = {},
 ) -> str:
-    """The claims of a paper as a table of Markdown; with `figures`, the folder of the figures, ids link to them.
+    """The claims of a paper as a table of Markdown, above what its marks mean and the folded definitions.
 
-    Where a figure shows one task, the link is to that of `task`. Ids are anchors then. `others` are claims of other
-    encoders by name: each has a column with estimate, interval and verdict.
+    With `figures`, the folder of the figures, ids link to them and are anchors. Where a figure shows one task, the link
+    is to that of `task`. `others` are claims of other encoders by name: each has a column with estimate, interval and
+    verdict.
     """
     known = list(known)
+    table = _table(claims, known, figures, task, others)
+    return "\n\n".join([table, f"{_legends(table)} {TERMS}".strip(), _folded(claims, known)])
+
+
+def _legends(tables: str) -> str:
+    """What the marks in some tables mean."""
+    return " ".join(legend for mark, legend in LEGENDS.items() if mark in tables)
+
+
+def _folded(claims: pd.DataFrame, known: Iterable[Claim]) -> str:
+    """The definitions of the claims of a paper, to unfold."""
+    return "\n\n".join([FOLDED, definitions(claims, known), "</details>"])
+
+
+def _table(
+    claims: pd.DataFrame,
+    known: list[Claim],
+    figures: str,
+    task: str,
+    others: Mapping[str, pd.DataFrame] = {},
+) -> str:
+    """The rows of `cells` as Markdown, with a column of `short_results` for each of the other encoders."""
     results = {name: short_results(table) for name, table in others.items()}
     names = {claim.id: _linked(claim, figures, task) if figures else claim.id for claim in known}
     header = [*HEADER, *results]
@@ -116,9 +173,7 @@ def claims_markdown(
             *(column.get(claim, "") for column in results.values()),
         ]
         lines.append("| " + " | ".join(text.replace("|", "\\|").replace("\n", " ") for text in texts) + " |")
-    table = "\n".join(lines)
-    legends = [legend for mark, legend in ((MARK, LEGEND), (OURS, OURS_LEGEND)) if mark in table]
-    return "\n\n".join([table, *legends])
+    return "\n".join(lines)
 
 
 def short_results(claims: pd.DataFrame) -> dict[str, str]:
@@ -146,21 +201,20 @@ def claims_page(
     task: str = "",
     others: Mapping[str, pd.DataFrame] = {},
 ) -> str:
-    """Every claim in the table of its paper, and below it what is measured, as a page of Markdown.
+    """Every claim in the table of its paper, above its definition, as a page of Markdown.
 
     `others` are the claims of other encoders by name, those of all papers together.
     """
     tables = current(tables)
+    rows = {
+        paper: _table(claims, list(known[paper]), figures, task, others) for paper, claims in tables.items()
+    }
     intro = f"Measured on {encoder}. {MULTIPLICITY.format(n=sum(map(len, tables.values())))} Published values are of"
-    intro += " BERT-base unless they say otherwise."
+    intro += f" BERT-base unless they say otherwise. {TERMS} {_legends(str(rows))}"
     lines = ["# Claims", "", *textwrap.wrap(intro, WIDTH)]
     for paper, claims in tables.items():
-        tokens = claims.set_index("claim")["token"].fillna("")
         lines += ["", f'<a id="{paper}"></a>', "", f"## {titles[paper]}", ""]
-        lines += [claims_markdown(claims, known[paper], figures, task, others), "", "What is measured:", ""]
-        for claim in known[paper]:
-            text = f"- **{claim.id}** ({claim.source}). {with_sink(claim.measure, tokens.get(claim.id, ''))}"
-            lines.append(textwrap.fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
+        lines += [rows[paper], "", _folded(claims, known[paper])]
     return "\n".join(lines) + "\n"
 
 

@@ -7,13 +7,14 @@ from scipy.stats import norm
 
 from analysis.errors import InputError
 from analysis.statistics.claim_pages import (
-    LEGEND,
+    LEGENDS,
     MARK,
-    OURS_LEGEND,
+    NEAR,
     bracketed,
     cells,
     claims_markdown,
     current,
+    definitions,
     marked,
 )
 from analysis.statistics.claims import (
@@ -195,13 +196,13 @@ def test_the_table_has_a_link_and_an_anchor_for_each_claim_and_explains_each_mar
     table = claim_table(known, {"A1": units, "A2": around(0.3)}, {"A1": around(0.25)})
     text = claims_markdown(table, known, "figures")
     name = '<a id="A1"></a>[A1](figures/F1.png)'
-    assert f"| {name} most heads do | 0.60 [0.55, 0.65] |  |  | > 0.5 ‡ | twins: 0.70 [0.60, 0.80] |" in text
-    assert f"released maps 0.25 | supported {MARK}; another verdict with the threshold a fifth away |" in text
+    assert f"| {name} most heads do | 0.60 [0.55, 0.65] | > 0.5 ‡ | 0.70 [0.60, 0.80] |" in text
+    assert f"released maps 0.25 | supported {MARK} {NEAR} |" in text
     assert "| > 0.5 |  |  | not supported |" in text
-    assert (text.count(LEGEND), text.count(OURS_LEGEND)) == (1, 1)
+    assert [text.count(legend) for legend in LEGENDS.values()] == [1, 1, 1]
+    assert LEGENDS[MARK] not in claims_markdown(table.tail(1), known)
     generated = claim_table(known, {"A1": units}, {"A1": around(0.25)}, made_up=True)
     assert generated[["published", "published_estimate"]].isna().all(axis=None)
-    assert LEGEND not in claims_markdown(table.tail(1), known)
     beside = claims_markdown(table, known, others={"Other": table.head(1)}).splitlines()
     assert beside[0].endswith("| verdict | Other |")
     first = table.iloc[0]
@@ -216,14 +217,36 @@ def test_the_table_has_a_link_and_an_anchor_for_each_claim_and_explains_each_mar
 
 
 def test_a_reader_sees_units_runs_what_an_interval_covers_the_least_favourable_and_the_sink():
-    known = [claim(statement="{sink} gets most", unit="task", every=True, interval="sequences")]
-    units = around(0.9, 0.7).assign(runs=3, token="[CLS]")
-    (row,) = cells(claim_table(known, {"A1": units}), known).to_dict("records")
+    words = {
+        "statement": "{sink} gets most",
+        "measure": "Mean on {sink}.",
+        "control": "twins",
+        "unit": "task",
+    }
+    known = [claim(**words, every=True, interval="documents")]
+    units = with_control(around(0.9, 0.7), {"u1": (0.4, 0.3, 0.5)}).assign(runs=3, token="[CLS]", reason="")
+    units.loc[0, "reason"] = "head 2-9"
+    table = claim_table(known, {"A1": units})
+    (row,) = cells(table, known).to_dict("records")
     assert row["claim"] == "[CLS] gets most"
     assert row["estimate [95 % interval]"] == "0.70 [0.65, 0.75], least favourable of 2"
-    assert (row["interval over"], row["units"]) == ("sequences", "task × 2, run × 3: 0.70 (u1) to 0.90 (u0)")
-    (row,) = cells(claim_table(known, {}), known).to_dict("records")
-    assert (row["claim"], row["units"]) == ("the sink gets most", "")
+    assert (row["control"], row["verdict"]) == ("0.40 [0.30, 0.50]", "supported")
+    assert " ".join(definitions(table, known).split()) == (
+        "- **A1** (section 1). Mean on [CLS]. 2 × task, 3 × run: 0.70 (u1) to 0.90 (u0). *Interval over*: documents. "
+        "*Control*: twins. *Note*: u0: head 2-9."
+    )
+    unmeasured = claim_table(known, {})
+    (row,) = cells(unmeasured, known).to_dict("records")
+    assert (row["claim"], row["verdict"]) == ("the sink gets most", "not applicable (not measured)")
+    assert definitions(unmeasured, known) == "- **A1** (section 1). Mean on the sink."
+
+
+def test_the_reason_stands_beside_a_verdict_that_asks_for_one_and_a_comparison_has_no_interval():
+    known = [claim(three_runs=True, reference="halves of one set", interval="sequences")]
+    table = claim_table(known, {"A1": with_control(around(0.7).assign(runs=2), {"u0": (0.6, 0.5, 0.7)})})
+    (row,) = cells(table, known).to_dict("records")
+    assert (row["verdict"], row["control"]) == ("inconclusive (2 runs)", "0.60 (for comparison)")
+    assert definitions(table, known).endswith("A share. 2 × run. *For comparison*: halves of one set.")
 
 
 def test_units_stand_together_and_none_has_a_reason():

@@ -96,6 +96,8 @@ def test_pages_are_filled_from_the_results(monkeypatch):
     assert re.fullmatch(pattern, (ROOT / "README.md").read_text(encoding="utf-8"))
     page = claims_document(tables, "glue-minilm", "../results/glue-minilm/figures")
     assert (ROOT / "docs" / "claims.md").read_text(encoding="utf-8") == page
+    visible = re.sub(r"\]\(.*?\)|<.*?>", "", page)
+    assert len([word for word in visible.split() if re.search(r"[^\W\d]", word)]) <= 4_000
 
 
 # --- after `make reproduce` on one's own machine ---------------------------------------------------------
