@@ -125,6 +125,8 @@ near = sweep[sweep["tau"].between(tau - 0.5, tau + 0.5) & (sweep["tau"] != tau)]
 finding(
     f"Moving the threshold by up to 0.5 gives sets of heads that share {near['jaccard'].median():.0%} of their heads with the set at "
     f"{tau:g} (median over roles and tasks)."
+    if near["jaccard"].notna().any()
+    else f"No head has a role at a threshold within 0.5 of {tau:g}."
 )
 
 # %% [markdown]
@@ -164,8 +166,12 @@ results.save_figure(panels.figure, "F12-stability")
 # %%
 smallest = stability[stability["size"] == stability["size"].min()]
 finding(
-    f"{smallest['size'].min()} sequences give {smallest['agreement'].mean():.0%} of the heads the label that all sequences "
-    f"give them, and share {smallest['jaccard'].mean():.0%} of the labelled heads with them."
+    f"{smallest['size'].min()} sequences give {smallest['agreement'].mean():.0%} of the heads the label that all sequences give them."
+    + (
+        f" They share {smallest['jaccard'].mean():.0%} of the labelled heads with all sequences."
+        if smallest["jaccard"].notna().any()
+        else " No head is labelled."
+    )
 )
 
 # %% [markdown]
@@ -216,7 +222,7 @@ axes.figure.legend(ncols=3, loc="outside upper center", title=f"controls on {con
 results.save_figure(axes.figure, "F12-controls")
 
 # %%
-counts = plotted.pivot(index="control", columns="role", values="published")
+counts = plotted.pivot(index="control", columns="role", values="published").fillna(0)
 block = {name: counts.loc[name].get("block", 0) for name in ("uniform", "random weights")}
 finding(
     f"The published rule gives the label block to {block['uniform']:.0f} heads with uniform attention and to "

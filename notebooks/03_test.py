@@ -48,7 +48,7 @@ from scipy import stats
 from analysis.figures import theme
 from analysis.figures.colours import BLUE, SEQUENTIAL, VERMILION, colour
 from analysis.figures.theme import style
-from analysis.figures.words import finding
+from analysis.figures.words import finding, share
 from analysis.statistics import roles
 from analysis.statistics.controls import controlled_table
 from analysis.statistics.roles import compose
@@ -148,9 +148,9 @@ dots.set(
     xticks=[],
     xlim=bars.get_xlim(),
 )
-share = overlap.div(np.diag(overlap), axis=0)  # 0 / 0 where no head has the role
+shares_of_row = overlap.div(np.diag(overlap), axis=0)  # 0 / 0 where no head has the role
 scale = {"cmap": SEQUENTIAL, "vmin": 0, "vmax": 1, "cbar_kws": {"label": "share of the row's heads"}}
-sns.heatmap(share, annot=overlap, fmt="d", ax=axes["share"], **scale)
+sns.heatmap(shares_of_row, annot=overlap, fmt="d", ax=axes["share"], **scale)
 axes["share"].set(xlabel="have this role too", ylabel="heads with this role")
 axes["share"].tick_params(labelsize=7)
 results.save_figure(figure, f"F5-sets-{task}")
@@ -170,10 +170,9 @@ shares.rename(columns=names)
 # %%
 heads, twins = shares.loc["heads"], shares.loc["positional twins"]
 finding(
-    f"{heads['both']} of {heads['local']} local heads have the syntactic role as well ({heads['both'] / max(heads['local'], 1):.0%}; "
-    f"paper: 42 to 89 %), and {twins['both']} of {twins['local']} local twins, which know no words, do "
-    f"({twins['both'] / max(twins['local'], 1):.0%}). With any of the four relations it is {heads['both_any']} heads and "
-    f"{twins['both_any']} twins."
+    f"Of the local heads, {share(heads['both'], heads['local'])} have the syntactic role as well (paper: 42 to 89 %); of the local twins, "
+    f"which know no words, {share(twins['both'], twins['local'])} have it. With any of the four relations it is {heads['both_any']} heads "
+    f"and {twins['both_any']} twins."
 )
 
 # %% [markdown]

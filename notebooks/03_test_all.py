@@ -41,7 +41,7 @@ import seaborn as sns
 from analysis.figures import colours, theme
 from analysis.figures.grids import head_grids, role_layer_maps
 from analysis.figures.theme import style
-from analysis.figures.words import finding
+from analysis.figures.words import finding, share
 from analysis.papers.pande2021 import published
 from analysis.papers.pande2021.drawing import score_histograms
 from analysis.statistics import roles
@@ -154,8 +154,8 @@ heads = (
 )
 means = heads.dropna(how="all").mean(axis=1).sort_values()
 finding(
-    f"The most frequent role is {means.index[-1]} ({means.iloc[-1]:.0f} heads on average over tasks), the rarest of those that "
-    f"can be tested {means.index[0]} ({means.iloc[0]:.1f})."
+    f"No role has more heads than {means.index[-1]} ({means.iloc[-1]:.1f} on average over tasks), and none that can be tested has fewer "
+    f"than {means.index[0]} ({means.iloc[0]:.1f})."
 )
 
 # %%
@@ -211,8 +211,8 @@ coarse = roles.coarse_memberships(finetuned)
 several = coarse.sum(axis=1) >= 2  # multi-functional: change the number or the roles here
 heads = several.groupby(["task", "layer"]).sum().unstack().astype(float)
 finding(
-    f"Multi-functional heads are most frequent in layer {heads.mean().idxmax()} ({heads.mean().max():.1f} on average over "
-    f"tasks, {heads.mean(axis=None):.1f} in a layer); the last layer has {heads.iloc[:, -1].mean():.1f}."
+    f"No layer has more multi-functional heads than layer {heads.mean().idxmax()}: {heads.mean().max():.1f} on average over tasks (mean "
+    f"of all layers {heads.mean(axis=None):.1f}, last layer {heads.iloc[:, -1].mean():.1f})."
 )
 
 # %% [markdown]
@@ -280,10 +280,11 @@ by_twins
 
 # %%
 after = by_twins[by_twins["state"] == "finetuned"].sum(numeric_only=True)
-shares = [after[f"both_{name}"] / max(after[f"local_{name}"], 1) for name in ("heads", "twins")]
+both_of_heads, both_of_twins = (
+    share(after[f"both_{name}"], after[f"local_{name}"]) for name in ("heads", "twins")
+)
 finding(
-    f"{after['local_heads']} heads are local, and {after['local_twins']} twins, which know only positions. {shares[0]:.0%} of the local "
-    f"heads are syntactic, and {shares[1]:.0%} of the local twins."
+    f"Of the local heads, {both_of_heads} are syntactic as well, and of the local twins, which know only positions, {both_of_twins}."
 )
 
 # %% [markdown]

@@ -149,8 +149,8 @@ results.save_figure(figure, "F8-transitions")
 # %%
 by_layer = moves.groupby("layer")[["gained", "lost"]].sum()
 finding(
-    f"Fine-tuning gives {by_layer['gained'].sum()} labels and takes {by_layer['lost'].sum()}, over all tasks. Layer "
-    f"{by_layer['gained'].idxmax()} gains most ({by_layer['gained'].max()})."
+    f"Fine-tuning gives {by_layer['gained'].sum()} labels and takes {by_layer['lost'].sum()}, over all tasks. No layer gains more than "
+    f"layer {by_layer['gained'].idxmax()} ({by_layer['gained'].max()})."
 )
 
 # %% [markdown]
@@ -186,7 +186,7 @@ words = 100 * masses.pivot_table(index="layer", columns="state", values="other")
 rise = words["finetuned"] - words["pretrained"]
 layer = by_layer["gained"].idxmax()
 finding(
-    f"In layer {layer}, which gains {by_layer['gained'].max()} labels, the attention to words and punctuation changes by {rise[layer]:+.0f} points; in the "
+    f"In layer {layer}, where heads gain {by_layer['gained'].max()} labels, the attention to words and punctuation changes by {rise[layer]:+.0f} points; in the "
     f"other layers by {rise.drop(layer).min():+.0f} to {rise.drop(layer).max():+.0f}."
 )
 
@@ -226,9 +226,9 @@ both = agreement.dropna(subset=["between_runs", "with_pretrained"])
 finding(
     f"Two fine-tuning runs share {both['between_runs'].mean():.0%} of the heads that either labels (mean Jaccard index), a run and the "
     f"encoder before fine-tuning {both['with_pretrained'].mean():.0%}."
-    if len(seeds) > 1
-    else "There is one fine-tuning run, and none to compare it with. It shares "
-    f"{agreement['with_pretrained'].mean():.0%} of the heads that it or the encoder before fine-tuning labels."
+    if len(both)
+    else "There are no two runs with labelled heads to compare. A run and the encoder before fine-tuning share "
+    f"{agreement['with_pretrained'].mean():.0%} of the heads that either labels."
 )
 
 # %% [markdown]

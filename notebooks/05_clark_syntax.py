@@ -54,7 +54,7 @@ from analysis.figures.attention import attention_lines
 from analysis.figures.claims import forest_plot
 from analysis.figures.colours import BLUE, VERMILION
 from analysis.figures.theme import style
-from analysis.figures.words import finding
+from analysis.figures.words import finding, share
 from analysis.papers.clark2019 import attachment, coreference, illustrations, probes, published
 from analysis.papers.clark2019.gradients import load_language_model
 from analysis.papers.clark2019.measures import CLAIMS, OPTIONAL, TABLES, measures
@@ -258,8 +258,8 @@ layer, head = int(words_head["layer"]), int(words_head["head"])
 repeated = coreference.rule_hits(texts.documents)["head match"].to_numpy()
 hits = by_reading["all_words"][:, layer, head]
 finding(
-    f"Among all words, head {layer}-{head} finds {100 * hits[repeated].mean():.0f} % of the antecedents that head match finds, and "
-    f"{100 * hits[~repeated].mean():.0f} % of the others."
+    f"Among all words, head {layer}-{head} finds {share(hits[repeated].sum(), repeated.sum())} of the antecedents that head match finds, "
+    f"and {share(hits[~repeated].sum(), (~repeated).sum())} of the others."
 )
 
 # %% [markdown]
@@ -382,7 +382,7 @@ best = means.loc[means["mean"].idxmax()]
 chain = means.loc[means["probe"] == probes.RIGHT_BRANCHING, "mean"].item()
 without_training = means.loc[means["encoder"] == random_layers.name, "mean"].max()
 finding(
-    f"The probe of {best['probe']} attaches {100 * best['mean']:.0f} % of the words to the right governor, the best probe on random layers "
+    f"The best row ({best['probe']}) attaches {100 * best['mean']:.0f} % of the words to the right governor, the best probe on random layers "
     f"{100 * without_training:.0f} %, and a right-branching tree {100 * chain:.0f} %."
 )
 

@@ -59,7 +59,7 @@ from analysis.figures.lines import curves, name_series
 from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.papers.michel2019 import course, measures, pruning, speed
-from analysis.statistics.claim_pages import claims_markdown
+from analysis.statistics.claim_pages import bracketed, claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.statistics.training import constants, trained_runs
 from analysis.study.results import Results, seeds_of
@@ -124,8 +124,8 @@ agreement = pruning.importance_agreement(importances, effects)
 results.save_table(agreement, "michel_importance_agreement")
 mean = agreement.iloc[-1]
 finding(
-    f"The importance of a head and the fall in AUC when it is ablated have a rank correlation (Spearman) of {mean['value']:.2f} "
-    f"[{mean['low']:.2f}, {mean['high']:.2f}], mean over tasks with its 95 % interval over tasks."
+    "The importance of a head and the fall in AUC when it is ablated have a rank correlation (Spearman) of "
+    f"{bracketed(mean['value'], mean['low'], mean['high'])}, mean over tasks, with its 95 % interval over tasks where there are several."
 )
 
 # %%
@@ -332,6 +332,8 @@ first, last = min(fractions), max(fractions)
 finding(
     f"With half of the heads pruned, accuracy is {half[first]:.2f} after {first:.0%} of the steps (whole classifier: "
     f"{whole[first]:.2f}) and {half[last]:.2f} at the end ({whole[last]:.2f})."
+    if courses
+    else "No task was fine-tuned again."
 )
 
 # %% [markdown]

@@ -251,7 +251,7 @@ layers_with_heads = (
 )
 finding(
     f"On attribution, {(layers_with_heads == 1).sum()} of {len(layers_with_heads)} patterns have a head in every layer of every task and "
-    f"state; the share of layers is largest for {layers_with_heads.idxmax()} ({100 * layers_with_heads.max():.0f} %)."
+    f"state; none has heads in more layers than {layers_with_heads.idxmax()} ({100 * layers_with_heads.max():.0f} % of them)."
 )
 
 # %% [markdown]
@@ -356,6 +356,8 @@ kappas = survival[survival["map"] == GLOBAL].groupby("role")["kappa"].median()
 finding(
     f"On attribution the median kappa over tasks and states is {kappas['syntactic']:.2f} for syntactic labels and "
     f"{kappas['delimiter']:.2f} for delimiter labels."
+    if kappas[["syntactic", "delimiter"]].notna().all()
+    else "One of the roles syntactic and delimiter has no kappa, since no head has it on attention or on attribution."
 )
 
 # %% [markdown]

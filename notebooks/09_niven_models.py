@@ -134,6 +134,8 @@ encoder_mean, bag_mean = full.reindex([arguments.ENCODER, arguments.BAG])
 finding(
     f"With the full input, the encoder is right in {100 * encoder_mean:.0f} % of the test points and the bag of vectors in "
     f"{100 * bag_mean:.0f} % (chance: 50 %)."
+    if full.reindex([arguments.ENCODER, arguments.BAG]).notna().all()
+    else "No run of the encoder, or none of the bag of vectors, trained successfully with the full input."
 )
 
 # %% [markdown]
@@ -174,6 +176,8 @@ encoder_halves = halves.reindex([arguments.ENCODER]).iloc[0]
 finding(
     f"Trained on the original arguments, the encoder is right in {100 * encoder_halves['originals']:.0f} % of the originals and in "
     f"{100 * encoder_halves['negated copies']:.0f} % of their copies."
+    if encoder_halves.notna().all()
+    else "No run of the encoder trained successfully with the full input."
 )
 
 # %% [markdown]
@@ -201,6 +205,8 @@ encoder_follows, bag_follows = full.reindex([arguments.ENCODER, arguments.BAG])
 finding(
     f'With the full input, the encoder takes the warrant with "not" in {100 * encoder_follows:.0f} % of the points in which one '
     f"warrant alone has it, and the bag of vectors in {100 * bag_follows:.0f} %."
+    if full.reindex([arguments.ENCODER, arguments.BAG]).notna().all()
+    else "No run of the encoder, or none of the bag of vectors, trained successfully with the full input."
 )
 
 # %% [markdown]

@@ -142,7 +142,7 @@ finding(
         f"{(more['task'] == kind).sum()} of {count} roles."
         for kind, count in tested["task"].value_counts(sort=False).items()
     )
-    or "No run trained successfully, so that there is nothing to test."
+    or "There is nothing to test: no run trained successfully, or no role has a random counterpart."
 )
 
 # %%
@@ -237,8 +237,8 @@ finding(
     "No run trained successfully, so that there is no effect to explain."
     if not trained
     else f"Together, the role scores explain {whole['share']:.0%} of the variance of the ablation effect within layers (permuted heads "
-    f"{whole['share_shuffled']:.0%}); without the {len(matching_heads)} matching heads {rest['share']:.1%} (permuted heads "
-    f"{rest['share_shuffled']:.1%}, {p_equals(rest['p_permutation'])})."
+    f"{whole['share_shuffled']:.0%}); with the matching heads left out ({matching.names_of(matching_heads) or 'none'}) they explain "
+    f"{rest['share']:.1%} (permuted heads {rest['share_shuffled']:.1%}, {p_equals(rest['p_permutation'])})."
 )
 
 # %% [markdown]
@@ -264,8 +264,8 @@ results.save_figure(rank_correlations(means), "synthesis-F4-importance")
 ranked = means[means["statistic"] == "spearman"]
 with_auc = ranked[(ranked["first"] == measures.ABLATION) & (ranked["second"] == measures.IMPORTANCE)]["value"]
 finding(
-    "No run trained successfully, so that there are no ranks to compare."
-    if not trained
+    "No run trained successfully, or importance was not measured, so that there are no ranks to compare."
+    if not trained or with_auc.isna().all()
     else f"Over {len(ranked)} pairs of measures the rank correlations run from {ranked['value'].min():.2f} to {ranked['value'].max():.2f}; "
     f"that of gradient importance with the fall in AUC is {with_auc.mean():.2f}."
 )

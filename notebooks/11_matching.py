@@ -76,7 +76,7 @@ from analysis.figures.words import finding
 from analysis.scores.extraction import read_attention
 from analysis.scores.sieves import across, same_pieces
 from analysis.scores.sink import sink
-from analysis.statistics.claim_pages import claims_markdown
+from analysis.statistics.claim_pages import bracketed, claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.statistics.effects import match_logit
 from analysis.statistics.layers import head_grid
@@ -516,11 +516,14 @@ results.save_table(claims, "claims-matching")
 results.save_figure(forest_plot(claims, matching_measures.CLAIMS), "matching-claims")
 
 # %%
-crossing_low = claims.set_index("claim").loc["X12", "low"]
-direction = "look across" if crossing_low > 0.5 else "look at a text at all"
+crossing_share = claims.set_index("claim").loc["X12", ["estimate", "low", "high"]].astype(float)
+direction = "look across" if crossing_share["low"] > 0.5 else "look at a text at all"
 matching.finding_about(
     chosen if measured else [],
-    f"The matching heads tell whether two texts share words by whether they {direction}.",
+    f"The matching heads tell whether two texts share words by whether they {direction}: the crossing share is "
+    f"{bracketed(*crossing_share)}."
+    if crossing_share.notna().all()
+    else "Turning the matching heads to the sink costs too little to tell whether it counts that they look across.",
 )
 
 # %%

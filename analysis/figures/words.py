@@ -15,6 +15,11 @@ def finding(text: str) -> Markdown:
     return Markdown("**Finding.** " + re.sub(r"(?<=\d)%", " %", known))
 
 
+def share(part: int, whole: int) -> str:
+    """A part of a whole with its percentage, "27 of 47 (57%)"; of nothing there is none."""
+    return f"{part} of {whole}" + (f" ({part / whole:.0%})" if whole else "")
+
+
 def learnt(rows: pd.DataFrame) -> str:
     """How many runs of a task trained successfully; columns metric, constant, bag_of_words, finetuned, trained."""
     first, scores = rows.iloc[0], rows["finetuned"]

@@ -220,10 +220,10 @@ def table_number(results: Results, table: str, column: str, rows: str, form: str
 
 
 def number_text(value: float | None, form: str = "") -> str:
-    """A number in a format, else a count with separators or two decimals; a dash for a missing one."""
+    """A number in a format, else a count with separators or two decimals; a dash for a missing one. 47 %, not 47%."""
     if pd.isna(value):
         return "–"
-    return format(value, form or (",.0f" if float(value).is_integer() else ".2f"))
+    return format(value, form or (",.0f" if float(value).is_integer() else ".2f")).replace("%", " %")
 
 
 def filled(text: str, values: Mapping[str, str], name: str) -> str:

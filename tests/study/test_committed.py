@@ -94,6 +94,9 @@ def test_pages_are_filled_from_the_results(monkeypatch):
         "<(?:" + "|".join(COSTS) + ")>", r"[\\d.–]+", re.escape(front_page(results, numbers, tables))
     )
     assert re.fullmatch(pattern, (ROOT / "README.md").read_text(encoding="utf-8"))
+    effects = results.load_table("matching_effects").query("matching")
+    named = set(re.findall(r"\b\d-\d+\b", (ROOT / TEMPLATE).read_text(encoding="utf-8").split("## How")[0]))
+    assert {*(effects["layer"].astype(str) + "-" + effects["head"].astype(str))} == named
     page = claims_document(tables, "glue-minilm", "../results/glue-minilm/figures")
     assert (ROOT / "docs" / "claims.md").read_text(encoding="utf-8") == page
     visible = re.sub(r"\]\(.*?\)|<.*?>", "", page)

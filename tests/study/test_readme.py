@@ -71,7 +71,7 @@ def test_a_place_names_rows_of_a_table(tmp_path, monkeypatch) -> None:
     table = pd.DataFrame({"task": ["a", "a", "b, c"], "trained": [True, True, False], "n": [1.0, 4.0, 0.25]})
     results.save_table(table, "some")
     assert table_number(results, "some", "n", "task=a; trained=True", None) == "2.50"
-    assert table_number(results, "some", "n", "task=b, c; trained=False", ".0%") == "25%"
+    assert table_number(results, "some", "n", "task=b, c; trained=False", ".0%") == "25 %"
     assert table_number(results, "some", "n", "task=x", None) == table_number(
         results, "no", "n", "task=x", None
     )
