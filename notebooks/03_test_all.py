@@ -283,8 +283,10 @@ after = by_twins[by_twins["state"] == "finetuned"].sum(numeric_only=True)
 both_of_heads, both_of_twins = (
     share(after[f"both_{name}"], after[f"local_{name}"]) for name in ("heads", "twins")
 )
+of_others = share(after["syntactic_heads"] - after["both_heads"], len(coarse) - after["local_heads"])
 finding(
-    f"Of the local heads, {both_of_heads} are syntactic as well, and of the local twins, which know only positions, {both_of_twins}."
+    f"Of the local heads, {both_of_heads} are syntactic as well, of all other heads {of_others}, and of the local twins, which know "
+    f"only positions, {both_of_twins}."
 )
 
 # %% [markdown]

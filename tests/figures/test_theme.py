@@ -7,7 +7,7 @@ from drawing import HEADS, LAYERS, ROLES, role_table
 
 from analysis import roles
 from analysis.figures import colours, theme
-from analysis.figures.words import finding, learnt
+from analysis.figures.words import finding, learnt, share
 
 
 def test_every_role_has_its_own_colour_and_marker():
@@ -81,3 +81,7 @@ def test_a_finding_has_a_space_before_the_percent_sign():
 def test_a_missing_number_is_a_dash():
     text = finding(f"{float('nan'):.0%} and {float('nan'):+.1f} of the nano-heads, {float('nan'):.0f} %").data
     assert text == "**Finding.** – and – of the nano-heads, –"
+
+
+def test_a_share_of_nothing_has_no_percentage():
+    assert (share(27, 47), share(0, 0)) == ("27 of 47 (57%)", "0 of 0")

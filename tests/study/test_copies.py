@@ -4,6 +4,7 @@ import re
 
 import nbformat
 import pytest
+from consistency import cells_with_extra_pictures
 from studies import Study, error_of
 
 from analysis.files import parse_yaml
@@ -28,6 +29,16 @@ def test_a_picture_has_a_caption_and_an_alternative_text():
         [output.data.get("text/markdown") for output in notebook.cells[place].outputs[1:]] for place in (1, 3)
     ]
     assert below == [[caption], []]
+
+
+def test_a_cell_that_shows_more_pictures_than_it_saves_is_found(tmp_path):
+    """An empty figure that stays open is shown as well."""
+    picture = nbformat.v4.new_output("display_data", {"image/png": "iVBORw0KGgo="})
+    saved = 'figure = theme.empty("none")\nresults.save_figure(figure, "F1")'
+    cells = [nbformat.v4.new_code_cell(saved, outputs=[picture] * count) for count in (0, 1, 2)]
+    (tmp_path / "notebooks").mkdir()
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "notebooks" / "06_a.ipynb")
+    assert cells_with_extra_pictures(tmp_path) == ["06_a [2]"]
 
 
 ORDER = ["01_first-mrpc", "02_second", "99_last"]
