@@ -186,8 +186,8 @@ words = 100 * masses.pivot_table(index="layer", columns="state", values="other")
 rise = words["finetuned"] - words["pretrained"]
 layer = by_layer["gained"].idxmax()
 finding(
-    f"In layer {layer}, where heads gain {by_layer['gained'].max()} labels, the attention to words and punctuation changes by {rise[layer]:+.0f} points; in the "
-    f"other layers by {rise.drop(layer).min():+.0f} to {rise.drop(layer).max():+.0f}."
+    f"In layer {layer}, where heads gain {by_layer['gained'].max()} labels, the attention to words and punctuation changes by {rise[layer]:+z.0f} points; in the "
+    f"other layers by {rise.drop(layer).min():+z.0f} to {rise.drop(layer).max():+z.0f}."
 )
 
 # %% [markdown]

@@ -362,8 +362,8 @@ results.save_table(places.assign(behaviour=distances.behaviours(table), stress=s
 # %%
 gap, low, high = mean_interval(gaps["gap"])
 finding(
-    f"Heads of different layers lie {gap:.3f} [{low:.3f}, {high:.3f}] nats per token farther apart than heads of one layer; with random "
-    f"layers {gaps['shuffled'].mean():.3f}."
+    f"Heads of different layers lie {gap:z.3f} [{low:z.3f}, {high:z.3f}] nats per token farther apart than heads of one layer; with random "
+    f"layers {gaps['shuffled'].mean():z.3f}."
 )
 
 # %% [markdown]

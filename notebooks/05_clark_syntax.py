@@ -180,8 +180,8 @@ printed.head(12).style.format(precision=1, na_rep="–").hide()
 # %%
 optimism = comparison["same data"] - comparison["held out"]
 finding(
-    f"Choosing the head on the sentences that are scored changes the accuracy by {optimism.median():+.1f} points (median), at most "
-    f"by {optimism.max():+.1f}."
+    f"Choosing the head on the sentences that are scored changes the accuracy by {optimism.median():+z.1f} points (median), at most "
+    f"by {optimism.max():+z.1f}."
 )
 
 # %% [markdown]
@@ -336,7 +336,7 @@ results.save_figure(figure, "clark-F6-clusters")
 
 # %%
 finding(
-    f"{len(rings)} of {len(clusters)} heads find a relation better than position does, or antecedents; {(rings['behaviour'] == 'other').sum()} "
+    f"{len(rings)} of {len(clusters)} heads find a relation better than position does, or antecedents best; {(rings['behaviour'] == 'other').sum()} "
     "of them have none of the surface behaviours."
 )
 

@@ -146,7 +146,7 @@ summary = ablation.overview(changes, alpha)
 results.save_table(summary, "michel_ablation_overview")
 counts = main_metric(summary)[["heads", "lost", "lost_by"]].sum()
 finding(
-    f"Ablating one head changes the score by {main['points'].min():+.1f} to {main['points'].max():+.1f} points. It falls "
+    f"Ablating one head changes the score by {main['points'].min():+z.1f} to {main['points'].max():+z.1f} points. It falls "
     f"significantly for {counts['lost']} of {counts['heads']} heads, and for {counts['lost_by']} after correction."
 )
 
@@ -267,7 +267,7 @@ layers = points[points["chosen_on"] == "train"]
 lost = (layers["p"] < alpha) & (layers["change"] < 0)
 finding(
     f"With one head, chosen on training examples, {lost.sum()} of {len(layers)} layers lose significantly. The mean change is "
-    f"{means['train']:+.1f} points; it is {means['dev']:+.1f} for the best head on the scored sequences."
+    f"{means['train']:+z.1f} points; it is {means['dev']:+z.1f} for the best head on the scored sequences."
 )
 
 # %% [markdown]

@@ -176,8 +176,8 @@ results.save_figure(grid.figure, "kovaleva-F9-layers")
 by_layer = layers.groupby(["task", "layer"])["change"].mean().unstack("layer")
 task, layer = by_layer.stack().idxmin()
 finding(
-    f"Disabling a layer changes the score by {by_layer.loc[task, layer]:+.1f} ({task}, layer {layer}) to "
-    f"{by_layer.max(axis=None):+.1f} points, mean over runs."
+    f"Disabling a layer changes the score by {by_layer.loc[task, layer]:+z.1f} ({task}, layer {layer}) to "
+    f"{by_layer.max(axis=None):+z.1f} points, mean over runs."
 )
 
 # %% [markdown]
@@ -220,7 +220,7 @@ by_start = (
 pretrained, random = by_start["pretrained"], by_start["random"]
 finding(
     f"Fine-tuning scores higher from pre-trained than from random weights in {(pretrained > random).sum()} of "
-    f"{len(by_start)} tasks. The mean difference is {100 * (pretrained - random).mean():+.1f} points."
+    f"{len(by_start)} tasks. The mean difference is {100 * (pretrained - random).mean():+z.1f} points."
 )
 
 # %% [markdown]

@@ -355,7 +355,7 @@ finding(
     f"Before fine-tuning, attention to [CLS] is largest in layer {pretrained.loc[names.CLS].idxmax()} "
     f"({pretrained.loc[names.CLS].max():.0%}) and attention to [SEP] in layer {pretrained.loc[names.SEP].idxmax()} "
     f"({pretrained.loc[names.SEP].max():.0%}). The largest gain of a linguistic feature is "
-    f"{100 * gains.max():+.1f} points ({feature} in {task})."
+    f"{100 * gains.max():+z.1f} points ({feature} in {task})."
 )
 
 # %% [markdown]

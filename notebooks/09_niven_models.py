@@ -261,8 +261,8 @@ cue_sets = ablations[ablations["intervention"] == accuracy.CUE_HEADS]
 change = 100 * cue_sets.groupby("points")["change"].agg(["min", "median", "max"])
 right, wrong = change.reindex(["right", "wrong"]).itertuples(index=False)
 finding(
-    f"Ablating these heads changes accuracy by {right.median:+.0f} points where the cue is right (median of set-ups and runs; {right.min:+.0f} "
-    f"to {right.max:+.0f}) and by {wrong.median:+.0f} where it is wrong ({wrong.min:+.0f} to {wrong.max:+.0f})."
+    f"Ablating these heads changes accuracy by {right.median:+z.0f} points where the cue is right (median of set-ups and runs; {right.min:+z.0f} "
+    f"to {right.max:+z.0f}) and by {wrong.median:+z.0f} where it is wrong ({wrong.min:+z.0f} to {wrong.max:+z.0f})."
 )
 
 # %% [markdown]
