@@ -147,7 +147,7 @@ results.save_table(summary, "michel_ablation_overview")
 counts = main_metric(summary)[["heads", "lost", "lost_by"]].sum()
 finding(
     f"Ablating one head changes the score by {main['points'].min():+z.1f} to {main['points'].max():+z.1f} points. It falls "
-    f"significantly for {counts['lost']} of {counts['heads']} heads, and for {counts['lost_by']} after correction."
+    f"significantly in {counts['lost']} of {counts['heads']} cases (heads of all runs), and in {counts['lost_by']} after correction."
 )
 
 # %%

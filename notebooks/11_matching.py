@@ -141,10 +141,11 @@ title, label = f"head {layer}-{head}: from words to their copies", "match score 
 results.save_figure(lines_beside_grid(lines, layout.tokens, title, mean, label), "matching-F1-at-work")
 
 # %%
-largest = table.groupby("state")["match"].max()
+largest, above = table.groupby("state")["match"].max(), matching.matching_heads(roles.values(), threshold)
 finding(
-    f"Matching heads before fine-tuning: {len(chosen)} of {mean.size} ({matching.names_of(chosen) or 'none'}). The largest match score is "
-    f"{largest['pretrained']:.1f}, in the untrained encoder {largest['untrained']:.1f}."
+    f"Before fine-tuning, {len(above)} of {mean.size} heads have a match score above {threshold:g} in every pair task "
+    f"({matching.names_of(above) or 'none'}). The largest match score is {largest['pretrained']:.1f}, in the untrained encoder "
+    f"{largest['untrained']:.1f}."
 )
 
 # %% [markdown]
