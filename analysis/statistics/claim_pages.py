@@ -15,6 +15,7 @@ from analysis.statistics.claims import (
     VERDICTS,
     Claim,
 )
+from analysis.statistics.intervals import MINIMUM_RUNS
 
 MARK, OURS, NEAR = "†", "‡", "§"
 LEGEND = (
@@ -29,10 +30,9 @@ MULTIPLICITY = (
     "are ours."
 )
 HEADER = ("claim", "estimate [95 % interval]", "threshold", "control", "published", "verdict")
-USUAL = "sequences"  # what most intervals cover, so that no definition says it
 TERMS = (
-    f"Intervals are over {USUAL} unless a definition says otherwise; *cross-fitted* heads are chosen on one half of "
-    "the data and read on the other."
+    "Intervals are over sequences, and over runs if there are three or more, unless a definition says otherwise; "
+    "*cross-fitted* heads are chosen on one half of the data and read on the other."
 )
 FOLDED = "<details><summary>Definitions, units and controls</summary>"
 WIDTH = 196  # characters of a line
@@ -101,7 +101,8 @@ def definitions(claims: pd.DataFrame, known: Iterable[Claim]) -> str:
             compared = {"Control": claim.control, "For comparison": claim.reference}
             shown = {"Control": row["control"], "For comparison": row["reference"]}
             fields = {"": _units_text(row, claim.unit)}
-            fields["Interval over"] = "" if row["interval"] == USUAL else row["interval"]
+            usual = "runs and sequences" if row["runs"] >= MINIMUM_RUNS else "sequences"
+            fields["Interval over"] = "" if row["interval"] == usual else row["interval"]
             fields |= {name: compared[name] for name in compared if not pd.isna(shown[name])}
             fields["Note"] = row["reason"] if row["verdict"] not in (INCONCLUSIVE, NOT_APPLICABLE) else ""
         text = f"- **{claim.id}** ({claim.source}). {with_sink(claim.measure, row['token'])} "

@@ -119,7 +119,9 @@ class Claim:
     threshold_from: str = "this study"
     unit: str = ""  # what the units are, in the singular: task, relation, layer; "" for a single one
     every: bool = False  # the claim is about each unit, not about their mean
-    interval: str = ""  # what its interval covers: sequences, passages, runs, tasks
+    interval: str = (
+        ""  # what its interval covers: sequences, passages, runs, tasks; "runs and" needs three runs
+    )
     three_runs: bool = False  # accuracies of trained models: fewer runs do not show how far others lie
     control: str = ""  # the name of the control
     reference: str = ""  # the name of a number for comparison only, in place of a control
@@ -240,6 +242,8 @@ def claim_row(claim: Claim, units: pd.DataFrame) -> dict[str, object]:
 
     result, overruled, robust = judged(claim.threshold), None, ""
     runs = int(np.nan_to_num(float(measured["runs"].min()))) if "runs" in measured else 0
+    if runs < MINIMUM_RUNS:
+        words["interval"] = claim.interval.removeprefix("runs and ")
     if claim.interval == TIMES:
         overruled = NOT_APPLICABLE, "times of one machine"
     elif claim.three_runs and runs < MINIMUM_RUNS:

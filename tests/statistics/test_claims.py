@@ -128,6 +128,12 @@ def test_two_runs_and_times_of_one_machine_decide_nothing(fields, runs, verdict,
     assert row["estimate"] == 0.7
 
 
+@pytest.mark.parametrize(("runs", "covered"), [(2, "pairs"), (3, "runs and pairs")])
+def test_an_interval_of_two_runs_does_not_say_that_it_covers_runs(runs, covered):
+    row = claim_row(claim(interval="runs and pairs"), around(0.7).assign(runs=runs))
+    assert row["interval"] == covered
+
+
 @pytest.mark.parametrize(
     ("value", "words", "expected"),
     [
