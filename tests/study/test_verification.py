@@ -92,7 +92,9 @@ def test_estimates_outside_the_committed_intervals_are_listed(checkout: Path, ca
     verify("quick")
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["C1 is 0.39, committed: 0.5 [0.4, 0.6]", "C2 is 0.61, committed: 0.5 [0.4, 0.6]"]
-    assert lines[-1] == "profile quick is reproduced, but for 2 claims outside their committed intervals"
+    assert (
+        lines[-1] == "profile quick is reproduced, but for 2 of 11 claims outside their committed intervals"
+    )
 
 
 def test_a_checkout_of_another_owner_ends_in_the_words_of_git(checkout: Path, monkeypatch):
