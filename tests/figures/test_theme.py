@@ -2,12 +2,11 @@ from itertools import combinations
 
 import matplotlib as mpl
 import numpy as np
-import pandas as pd
 from drawing import HEADS, LAYERS, ROLES, role_table
 
 from analysis import roles
 from analysis.figures import colours, theme
-from analysis.figures.words import finding, learnt, share
+from analysis.figures.words import finding, share
 
 
 def test_every_role_has_its_own_colour_and_marker():
@@ -65,13 +64,6 @@ def test_missing_cells_are_hatched_and_quantities_begin_near_white():
     assert axes.patch.get_hatch()
     assert mesh.to_rgba(0.0)[:3] > (0.95, 0.95, 0.95)
     assert np.isnan(mesh.get_array().filled(np.nan)[1, 1])
-
-
-def test_how_many_runs_trained_and_their_scores():
-    rows = pd.DataFrame({"finetuned": [0.85, 0.9], "trained": [True, False], "metric": "accuracy"})
-    text = learnt(rows.assign(constant=0.6, bag_of_words=0.7))
-    assert text.startswith("1 of 2 runs trained successfully. Fine-tuning reaches 0.850 to 0.900 (accuracy)")
-    assert text.endswith("a bag of words 0.700, the constant answer 0.600.")
 
 
 def test_a_finding_has_a_space_before_the_percent_sign():
