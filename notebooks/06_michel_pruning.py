@@ -58,7 +58,7 @@ from analysis.figures.colours import GREEN
 from analysis.figures.lines import curves, name_series
 from analysis.figures.theme import style
 from analysis.figures.words import finding
-from analysis.papers.michel2019 import course, measures, pruning, speed
+from analysis.papers.michel2019 import measures, pruning, speed
 from analysis.statistics.claim_pages import bracketed, claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.statistics.training import constants, trained_runs
@@ -298,14 +298,14 @@ finding(
 
 # %%
 courses = {
-    task: course.course(
+    task: pruning.course(
         encoder, task, weights[task], source, dev[task], train[task], fractions, results.logits, seed,
         device=device, precision=precision, **options,
     )
     for task in tasks
     if task in course_tasks
 }  # fmt: skip
-on_the_way = pruning.prune_curves(course.stages(courses), labels, ("task", "fraction"), **tests)
+on_the_way = pruning.prune_curves(pruning.stages(courses), labels, ("task", "fraction"), **tests)
 columns = ["task", "fraction", "heads", "metric", "value", "low", "high"]
 results.save_table(on_the_way[columns], "michel_dynamics")
 

@@ -64,14 +64,13 @@ from analysis.statistics.effects import AUC, REFITTED
 from analysis.statistics.intervals import p_equals, p_formats
 from analysis.statistics.roles import ROLES, compose
 from analysis.study.results import Results
-from analysis.synthesis import agreement, atlas, matching, measures, regression, sets
-from analysis.synthesis.drawing import rank_correlations, set_effects
+from analysis.synthesis import agreement, matching, measures, regression, sets
 from analysis.texts.glue import load_examples
 from analysis.texts.tasks import TASKS, positive_class
 
 style()
 results = Results(profile)
-available = {*atlas.TABLES, "pascual_survival", "michel_importance_agreement"} & {*results.table_names()}
+available = {*agreement.TABLES, "pascual_survival", "michel_importance_agreement"} & {*results.table_names()}
 tables = {name: results.load_table(name) for name in available}
 choices = (window, relations, direction, arithmetic, weighted_block)
 weights = {task: results.weights(task, seeds[0], encoder, checkpoint) for task in model_tasks}
@@ -131,7 +130,7 @@ names = {
     role: f"{role} ({'; '.join(map(p_equals, row.dropna())) or 'no test'})"
     for role, row in p_values.iterrows()
 }
-results.save_figure(set_effects(excess, names), "synthesis-F1-sets")
+results.save_figure(sets.set_effects(excess, names), "synthesis-F1-sets")
 
 # %%
 tested = pooled.dropna(subset="p")
@@ -162,8 +161,8 @@ overview.style.format(p_formats(overview), precision=3, na_rep="").hide()
 
 # %%
 scores = {(t, run): compose(results.load_scores(t, run), *choices) for t, run in runs}
-roles = atlas.run_roles(scores, results.join_parts("labels", tasks))
-table = atlas.atlas_table(roles, tables)
+roles = agreement.run_roles(scores, results.join_parts("labels", tasks))
+table = agreement.atlas_table(roles, tables)
 results.save_part(table, "atlas", "heads")
 trained_heads = table[[run in trained for run in zip(table["task"], table["seed"], strict=True)]]
 trained_heads[["task", "seed", "layer", "head", "match_mean", "syntactic_mean", "ablation_auc"]].head(
@@ -178,7 +177,7 @@ trained_heads[["task", "seed", "layer", "head", "match_mean", "syntactic_mean", 
 # roles predict nothing.
 
 # %%
-data = atlas.role_scores(trained_heads, ROLES, "ablation_auc")
+data = agreement.role_scores(trained_heads, ROLES, "ablation_auc")
 before = [results.load_table(f"roles-{task}-pretrained") for task in pairs]
 matching_heads = matching.matching_heads(before, threshold) if before else []
 scored = [role for role in together if data[role].notna().any()]
@@ -199,7 +198,7 @@ if data["response"].notna().any():
 
 # %%
 options = {"permutations": permutations, "resamples": resamples, "seed": seed}
-refitted = atlas.role_scores(trained_heads, ROLES, "ablation_refitted_loss")
+refitted = agreement.role_scores(trained_heads, ROLES, "ablation_refitted_loss")
 by_auc = regression.regression_table(data, ROLES, together, matching_heads, **options)
 by_loss = regression.regression_table(refitted, ROLES, together, **options, variants=[regression.RAW])
 slopes = pd.concat([by_auc.assign(response=AUC), by_loss.assign(response=REFITTED)], ignore_index=True)
@@ -258,7 +257,7 @@ results.save_table(agreements, "synthesis_agreement")
 
 # %%
 means = importance[importance["task"] == agreement.POOLED]
-results.save_figure(rank_correlations(means), "synthesis-F4-importance")
+results.save_figure(agreement.rank_correlations(means), "synthesis-F4-importance")
 
 # %%
 ranked = means[means["statistic"] == "spearman"]

@@ -117,7 +117,7 @@ def effect_table(
     return pd.concat(tables, ignore_index=True)[columns]
 
 
-def cross_fitted(
+def lead_of_weakest(
     measure: Callable[[Bool[np.ndarray, " sequence"]], Float[np.ndarray, "run variant part"]],
     half: Bool[np.ndarray, " sequence"],
     members: Bool[np.ndarray, " variant"],

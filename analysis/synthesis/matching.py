@@ -118,10 +118,10 @@ def attention_across(
     for indices in batches(sequences):
         batch = [sequences[index] for index in indices]
         other = padded([across(layout) for layout in batch])[:, 0].to(encoder.device)
-        marks = [
-            [torch.from_numpy(ROWS[name](layout)) for layout in batch] for name in ("matched", "unmatched")
-        ]
-        rows = [pad_sequence(mark, batch_first=True).to(encoder.device) for mark in marks]
+        rows = []
+        for name in ("matched", "unmatched"):
+            marks = [torch.from_numpy(ROWS[name](layout)) for layout in batch]
+            rows.append(pad_sequence(marks, batch_first=True).to(encoder.device))
 
         def read(layer: int, attention: Attention, other=other, rows=rows) -> None:
             for _, head in (place for place in heads if place[0] == layer):
@@ -230,9 +230,8 @@ def beside_itself(examples: Sequence[Example], n: int, seed: int = 0) -> dict[st
     pairs: dict[str, list[Example]] = {IDENTICAL: [], EXCHANGED: [], SHUFFLED: []}
     for example in examples:
         words, rng = example.text_a.split(), np.random.default_rng([seed, len(pairs[IDENTICAL])])
-        long = {
-            place: word.casefold() for place, word in enumerate(words) if len(word) >= 4 and word.isalpha()
-        }
+        suitable = ((place, word) for place, word in enumerate(words) if len(word) >= 4 and word.isalpha())
+        long = {place: word.casefold() for place, word in suitable}
         if len({*long.values()}) < 2 or len(pairs[IDENTICAL]) == n:
             continue
         first = next(iter(long))

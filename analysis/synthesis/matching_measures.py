@@ -13,7 +13,7 @@ from scipy import stats
 from analysis.encoders.interventions import Head
 from analysis.statistics.changes import BASELINE
 from analysis.statistics.claims import frame, not_applicable, read_claims
-from analysis.statistics.effects import auc_parts, cross_fitted, stratified_halves
+from analysis.statistics.effects import auc_parts, lead_of_weakest, stratified_halves
 from analysis.statistics.intervals import (
     MINIMUM_RUNS,
     Interval,
@@ -59,11 +59,7 @@ def frames(
     `identical` are those of texts beside themselves; `blocked` by task the answers of classifiers trained with heads
     blocked, by condition.
     """
-    conditions = {
-        task: {name: joined(runs) for name, runs in by_condition.items()}
-        for task, by_condition in blocked.items()
-    }
-    training_blocked = needed(conditions)
+    training_blocked = needed(blocked)
     if not heads:
         return {claim.id: not_applicable(NO_HEAD) for claim in CLAIMS} | {"X8": training_blocked}
     pairs = {section: by_task(runs, classifiers) for section, runs in scores.items()}
@@ -119,7 +115,7 @@ def lead(answers: Answers) -> pd.DataFrame:
         if len(names) < 2:
             continue
         half = stratified_halves(scores["positive"].values.astype(int))
-        differences = cross_fitted(partial(falls, scores, names), half, np.array(names) == SET)
+        differences = lead_of_weakest(partial(falls, scores, names), half, np.array(names) == SET)
         units[task] = crossed_interval(differences)
     if answers and not units:
         return not_applicable("no other set of as many heads in these layers")
@@ -140,11 +136,11 @@ def compared_falls(answers: Answers, edit: str, share: float, reference: str) ->
 
 def dial(answers: Answers) -> pd.DataFrame:
     """X6: the shift of the match logit at the natural dose, minus that by the same heads turned to their own text."""
-    units = {
-        task: crossed_interval((scores.sel(intervention=NATURAL) - scores.sel(intervention=OWN)).values)
+    shifts = {
+        task: scores.sel(intervention=NATURAL) - scores.sel(intervention=OWN)
         for task, scores in answers.items()
     }
-    return _frame(units, answers)
+    return _frame({task: crossed_interval(shift.values) for task, shift in shifts.items()}, answers)
 
 
 def crossing(answers: Answers) -> pd.DataFrame:
@@ -197,22 +193,19 @@ def other_roles(answers: Answers) -> pd.DataFrame:
     return frame(units, runs=runs) if units else not_applicable(NO_RUN)
 
 
-def needed(blocked: Mapping[str, Answers]) -> pd.DataFrame:
+def needed(blocked: Mapping[str, Mapping[str, Sequence[xr.DataArray]]]) -> pd.DataFrame:
     """X8: the AUC that training with the heads blocked loses, minus that with as many other heads blocked, by task.
 
     `blocked` holds by task and condition of training the answers under each blocking; both are read as trained.
     """
-    units, runs = {}, []
+    units, runs = {}, {}
     for task, conditions in blocked.items():
-        others, matching = (
-            auc_parts(conditions[name].sel(intervention=name).values, conditions[name]["positive"].values)
-            for name in ("other heads", "matching heads")
-        )
-        units[task] = crossed_interval(others - matching)
-        runs += map(len, conditions.values())
-    if not units:
-        return not_applicable("training with blocked heads was not run")
-    return frame(units, runs=min(runs))
+        parts = []
+        for name in ("other heads", "matching heads"):
+            scores = joined(conditions[name]).sel(intervention=name)
+            parts.append(auc_parts(scores.values, scores["positive"].values))
+        units[task], runs[task] = crossed_interval(parts[0] - parts[1]), min(map(len, conditions.values()))
+    return frame(units, runs=runs) if units else not_applicable("training with blocked heads was not run")
 
 
 def _frame(units: Mapping[str, Interval], answers: Answers) -> pd.DataFrame:

@@ -19,26 +19,7 @@ from analysis.statistics.changes import BASELINE, by_head
 from analysis.statistics.effects import AUC, auc_parts, effect_table, match_logit
 from analysis.statistics.intervals import crossed_interval, draws_interval, wilson_interval
 from analysis.statistics.resampling import quiet, resampled
-from analysis.synthesis.matching import (
-    BLOCKED,
-    BOTH,
-    DIAL,
-    NATURAL,
-    OWN,
-    ROLES,
-    SINK,
-    TO_OWN,
-    TO_SINK,
-    TO_WRONG,
-    Masses,
-    beside_itself,
-    match_table,
-    names_of,
-    neighbours,
-    other_sets,
-    overlap,
-    row_counts,
-)
+from analysis.synthesis import matching
 from analysis.texts.examples import Example, labels_of
 
 T = TypeVar("T")
@@ -51,7 +32,10 @@ RECIPE = ("batch_size", "learning_rate", "max_tokens")
 SET = "matching heads"
 DIALLED = "dial: "  # before the name of a set of heads that turns the dial, where others are ablated
 # The edits that tell crossing from leaving the sink: to the own text, across, and to the sink.
-CROSSINGS = {"attention of matched words": (TO_OWN, TO_WRONG, TO_SINK), "dial": (OWN, NATURAL, SINK)}
+CROSSINGS = {
+    "attention of matched words": (matching.TO_OWN, matching.TO_WRONG, matching.TO_SINK),
+    "dial": (matching.OWN, matching.NATURAL, matching.SINK),
+}
 
 
 class Classifier(NamedTuple):
@@ -85,7 +69,7 @@ class Classifier(NamedTuple):
         positive = labels_of(self.dev) == self.match
         if not self.pair or positive.all() or not positive.any():
             return np.nan
-        return float(roc_auc_score(positive, overlap(self.layouts())))
+        return float(roc_auc_score(positive, matching.overlap(self.layouts())))
 
 
 def match_tables(
@@ -101,9 +85,10 @@ def match_tables(
     tables, scores = [], {}
     for state, runs in states.items():
         for (task, seed), encoder in runs.items():
-            bank = extract(encoder, examples[task], roles=[*ROLES], max_tokens=max_tokens, progress=False)
+            options = {"roles": [*matching.ROLES], "max_tokens": max_tokens, "progress": False}
+            bank = extract(encoder, examples[task], **options)
             scores[state, task] = bank.sel(role="match", drop=True)
-            tables.append(match_table(bank, threshold).assign(task=task, state=state, seed=seed))
+            tables.append(matching.match_table(bank, threshold).assign(task=task, state=state, seed=seed))
     return columns_first(pd.concat(tables, ignore_index=True), "task", "state", "seed"), scores
 
 
@@ -183,18 +168,19 @@ def with_ranks(answers: pd.DataFrame, effects: pd.DataFrame) -> pd.DataFrame:
 
 def output_table(shares: Mapping[tuple[int, int, int], tuple[float, float]]) -> pd.DataFrame:
     """`output_shares` as a table: layer, head, text, share and cosine."""
-    columns = ["layer", "head", "text", "share", "cosine"]
-    return pd.DataFrame([(*place, *numbers) for place, numbers in shares.items()], columns=columns)
+    rows = [(*place, *numbers) for place, numbers in shares.items()]
+    return pd.DataFrame(rows, columns=["layer", "head", "text", "share", "cosine"])
 
 
 def redirection_table(
     scores: xr.DataArray, classifier: Classifier, edits: Sequence[Intervention]
 ) -> pd.DataFrame:
     """`answer_table` of the edits, with the number of rows that each is about and that stay for lack of a target."""
-    return answer_table(scores)[1:].merge(row_counts(edits, classifier.layouts()), on="edit", how="left")
+    counts = matching.row_counts(edits, classifier.layouts())
+    return answer_table(scores)[1:].merge(counts, on="edit", how="left")
 
 
-def dial_table(scores: xr.DataArray, masses: Masses) -> pd.DataFrame:
+def dial_table(scores: xr.DataArray, masses: matching.Masses) -> pd.DataFrame:
     """`answer_table` of edits that turn the dial, with their dose and the masses that give the natural one."""
     table = answer_table(scores)
     dose = table["edit"].str.extract(r"^dial ([\d.]+)$")[0].astype(float).fillna(masses.dose)
@@ -209,8 +195,9 @@ def set_interventions(
 
     Sets are named after their heads, the matching heads SET; DIALLED stands before those that turn the dial.
     """
-    others = other_sets(heads, classifier.encoder.heads, count) if heads else []
-    return _of_sets(classifier, {SET: heads} | {names_of(members): members for members in others}, dose)
+    others = matching.other_sets(heads, classifier.encoder.heads, count) if heads else []
+    named = {SET: heads} | {matching.names_of(members): members for members in others}
+    return _of_sets(classifier, named, dose)
 
 
 def role_interventions(
@@ -232,7 +219,7 @@ def role_interventions(
 
 def growing_interventions(classifier: Classifier, order: Sequence[Head], dose: float) -> list[Intervention]:
     """Ablates the first 1, 2, 3 ... heads of an order, and lets them turn the dial."""
-    named = {names_of(order[: k + 1]): order[: k + 1] for k in range(len(order))}
+    named = {matching.names_of(order[: k + 1]): order[: k + 1] for k in range(len(order))}
     return _of_sets(classifier, named, dose)
 
 
@@ -245,7 +232,7 @@ def _of_sets(
     if dose is None:
         return ablated
     dialled = {f"{DIALLED}{name}": members for name, members in named.items()}
-    return [*ablated, *sets(classifier.encoder, dialled, DIAL, dose)]
+    return [*ablated, *sets(classifier.encoder, dialled, matching.DIAL, dose)]
 
 
 def set_table(scores: xr.DataArray, heads: Sequence[Head]) -> pd.DataFrame:
@@ -255,10 +242,10 @@ def set_table(scores: xr.DataArray, heads: Sequence[Head]) -> pd.DataFrame:
     """
     table = answer_table(scores).set_index("edit")
     names = [name for name in table.index if not name.startswith(DIALLED)]
-    kinds = {BASELINE: BASELINE, SET: SET, names_of(heads): SET}
+    kinds = {BASELINE: BASELINE, SET: SET, matching.names_of(heads): SET}
     rows = table.loc[names, ["auc", "fall", "fall_low", "fall_high"]].reset_index(names="heads")
     rows.insert(0, "set", [kinds.get(name, "other heads") for name in names])
-    rows["heads"] = rows["heads"].replace({SET: names_of(heads), BASELINE: ""})
+    rows["heads"] = rows["heads"].replace({SET: matching.names_of(heads), BASELINE: ""})
     dialled = table.reindex([name if name == BASELINE else f"{DIALLED}{name}" for name in names])
     return rows.assign(**{column: dialled[column].to_numpy() for column in ("shift", "share")})
 
@@ -281,7 +268,7 @@ def crossing_draws(
     """
     own, across, sink = edits
     part = scores.sel(intervention=[BASELINE, own, across, sink])
-    values = part.values if across == NATURAL else auc_parts(part.values, part["positive"].values)
+    values = part.values if across == matching.NATURAL else auc_parts(part.values, part["positive"].values)
     changes = values[0] - values[1:]
     own_sum, sink_sum = changes[0] - changes[1], changes[2] - changes[1]
     _, low, high = crossed_interval(sink_sum[None])
@@ -305,12 +292,8 @@ def identical_scores(
     classifier: Classifier, interventions: Sequence[Intervention], n: int, seed: int = 0
 ) -> dict[str, xr.DataArray]:
     """The match logits of `n` texts beside themselves, by what the second text is (see `beside_itself`)."""
-    pairs = beside_itself(classifier.dev, n, seed)
-    return {
-        name: match_scores(classifier, interventions, examples)
-        for name, examples in pairs.items()
-        if examples
-    }
+    pairs = matching.beside_itself(classifier.dev, n, seed)
+    return {name: match_scores(classifier, interventions, part) for name, part in pairs.items() if part}
 
 
 def identical_table(scores: Mapping[str, xr.DataArray]) -> pd.DataFrame:
@@ -325,7 +308,7 @@ def identical_table(scores: Mapping[str, xr.DataArray]) -> pd.DataFrame:
 
 def group_table(scores: xr.DataArray, shared: Float[np.ndarray, " sequence"]) -> pd.DataFrame:
     """Share of pairs called matching by label and by tercile of the overlap of their texts, with and without edits."""
-    names = {BASELINE: "share", BOTH: "share_ablated", NATURAL: "share_dial"}
+    names = {BASELINE: "share", matching.BOTH: "share_ablated", matching.NATURAL: "share_dial"}
     available = [name for name in names if name in scores["intervention"].values]
     called_matching = (scores.sel(intervention=available) > 0).values.T.astype(float)
     table = pd.DataFrame(called_matching, columns=[names[name] for name in available])
@@ -333,9 +316,8 @@ def group_table(scores: xr.DataArray, shared: Float[np.ndarray, " sequence"]) ->
     terciles = np.searchsorted(np.quantile(shared, [1 / 3, 2 / 3]), shared)
     words = pd.Series(np.array(["few", "some", "many"])[terciles])
     groups = table.assign(overlap=shared, group=label + " pairs, " + words + " words shared").groupby("group")
-    return (
-        groups.mean().assign(n=groups.size()).reindex(columns=[*names.values(), "overlap", "n"]).reset_index()
-    )
+    means = groups.mean().assign(n=groups.size())
+    return means.reindex(columns=[*names.values(), "overlap", "n"]).reset_index()
 
 
 def train(
@@ -350,20 +332,19 @@ def train(
 ) -> tuple[Classifier, float]:
     """Another classifier for the task of `like`, trained on other examples or with heads blocked; and its accuracy."""
     options = {name: recipe[name] for name in RECIPE} | {"precision": recipe["training_precision"]}
-    scores = finetune(
-        encoder, like.task, examples, like.dev, folder, epochs, blocked=blocked, seed=seed, **options
-    )
+    options |= {"blocked": blocked, "seed": seed}
+    scores = finetune(encoder, like.task, examples, like.dev, folder, epochs, **options)
     return like._replace(seed=seed, encoder=load_encoder(folder, task=like.task)), scores["accuracy"]
 
 
 def blocked_scores(classifier: Classifier, conditions: Mapping[str, Sequence[Head]]) -> xr.DataArray:
     """The match logits with the attention across of each condition's heads blocked."""
-    return match_scores(classifier, sets(classifier.encoder, conditions, BLOCKED))[1:]
+    return match_scores(classifier, sets(classifier.encoder, conditions, matching.BLOCKED))[1:]
 
 
 def blocking(heads: Sequence[Head], width: int) -> dict[str, list[Head]]:
     """The heads that are blocked in each of CONDITIONS: none, the matching ones, and as many of the same layers."""
-    return dict(zip(CONDITIONS, ([], [*heads], neighbours(heads, width)), strict=True))
+    return dict(zip(CONDITIONS, ([], [*heads], matching.neighbours(heads, width)), strict=True))
 
 
 def blocked_table(

@@ -56,11 +56,10 @@ def against_random(of_sets: pd.DataFrame) -> pd.DataFrame:
     """S1: the fall in AUC without all heads of a role, minus the mean of random sets, by role and kind of task."""
     rows = of_sets[of_sets["task"].isin(sets.KINDS) & (of_sets["metric"] == AUC)]
     rows = rows[(rows["label"] == "corrected") & rows["role"].isin(SET_ROLES)]
-    frame = of_table(
-        rows.assign(unit=rows["role"].astype(str) + " (" + rows["task"].astype(str) + ")"), "unit", "excess"
-    ).assign(runs=1)
-    reasons = rows["status"] if len(rows) else "not measured"
-    return frame.assign(reason=np.where(frame["value"].isna(), reasons, ""))
+    if rows.empty:
+        return not_applicable("not measured")
+    frame = of_table(rows.assign(unit=rows["role"] + " (" + rows["task"] + ")"), "unit", "excess")
+    return frame.assign(runs=1, reason=np.where(frame["value"].isna(), rows["status"], ""))
 
 
 def order_alike(agreements: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
@@ -68,8 +67,9 @@ def order_alike(agreements: pd.DataFrame, first: str, second: str) -> pd.DataFra
     rows = agreements[(agreements["first"] == first) & (agreements["second"] == second)]
     rows = rows[(rows["task"] == POOLED) & rows["value"].notna()].set_index("statistic")
     if rows.empty:
-        reason = f"{first} and {second} were not measured in the same run that trained successfully"
-        return not_applicable(reason)
+        return not_applicable(
+            f"{first} and {second} were not measured in the same run that trained successfully"
+        )
     within = rows.loc[agreement.WITHIN_LAYERS, ENDS].set_axis(CONTROL)
     return of_table(rows.loc[[agreement.SPEARMAN]], runs="runs").assign(**within)
 

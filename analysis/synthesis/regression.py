@@ -8,10 +8,9 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 from scipy import linalg
 
-from analysis.errors import InputError
 from analysis.statistics.resampling import Head
 from analysis.statistics.significance import adjust
-from analysis.synthesis.atlas import KEYS, RUN
+from analysis.synthesis.agreement import KEYS, RUN
 
 BATCH = 2000  # permutations at a time, to limit memory
 NO_SPREAD = 1e-9  # a standardised sum of squares below this share of the heads is rounding
@@ -42,15 +41,13 @@ def standardised(
 
     `table` has task, seed, layer, head, the response and a mean sieve bias score per role. A run is left out if some
     head has no response or no score. Standardising gives tasks equal weight, though single heads change some tasks far
-    more than others. With `ranks`, response and scores are ranks within the run. Raises InputError if no run is
-    complete.
+    more than others. With `ranks`, response and scores are ranks within the run. Without a complete run it is empty.
     """
     measured = table[[response, *roles]].notna().all(axis=1)
     complete = measured.groupby([table[key] for key in RUN]).transform("all")
     rows = table.loc[complete, [*KEYS, response, *roles]].reset_index(drop=True)
     if rows.empty:
-        names = ", ".join(roles)
-        raise InputError(f"no run has {response} and the scores of {names} for all heads: compute them first")
+        return rows
     run = [rows[key] for key in RUN]
     values = pd.concat([rows[response].rename("change"), np.log1p(rows[[*roles]])], axis=1)
     if ranks:
@@ -61,15 +58,8 @@ def standardised(
 
 
 def gridded(table: pd.DataFrame, roles: Sequence[str], without: Collection[Head] = ()) -> Grid:
-    """The table of `standardised` as arrays; the heads `without` take no part.
-
-    Raises InputError if runs have different heads.
-    """
+    """The table of `standardised` as arrays; the heads `without` take no part."""
     shape = table.groupby(RUN).ngroups, table["layer"].nunique(), table["head"].nunique()
-    if np.prod(shape) != len(table) or table.duplicated(KEYS).any():
-        raise InputError(
-            "runs differ in their heads, or have a head twice: give one row for every run, layer and head"
-        )
     ordered = table.sort_values(KEYS)
     change, *scores = ordered[["change", *roles]].to_numpy(float).T.reshape(1 + len(roles), *shape)
     included = np.ones(shape[1:], bool)
@@ -208,9 +198,8 @@ def _model(
 ) -> pd.DataFrame:
     """A row per role with its slope and, with several roles, a last row for all; a single role is tested itself."""
     empty = {"term": [*roles, ALL_ROLES] if len(roles) > 1 else [*roles], "p_permutation": np.nan}
-    try:
-        data = standardised(table, "response", roles, ranks=variant == RANKS)
-    except InputError:
+    data = standardised(table, "response", roles, ranks=variant == RANKS)
+    if data.empty:
         return pd.DataFrame(empty | {"status": LOST})
     grid = gridded(data, roles, without)
     least = NO_SPREAD * grid.change.size

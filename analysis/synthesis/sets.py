@@ -8,7 +8,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from jaxtyping import Float, Int
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
+from analysis.figures import theme
+from analysis.figures.colours import colour, ink, marker
 from analysis.statistics.effects import EFFECT_METRICS, costs_by_metric
 from analysis.statistics.resampling import Head, random_sets, resampled
 from analysis.statistics.significance import TESTED, adjust
@@ -201,3 +205,26 @@ def _measured(pools: Sequence[Pool], combinations: int, draws: int, seed: int) -
         "excess": effect - random.mean(), "low": low, "high": high,
         "p": pooled_p(means, combinations, seed),
     }  # fmt: skip
+
+
+def set_effects(excess: pd.DataFrame, names: dict[str, str]) -> Figure:
+    """The excess effect of the heads of each role (marks) and of random sets (dashes), a panel for each task.
+
+    `excess` has task, role, own (whether the set is the role's) and excess; `names` has the text beside every role.
+    """
+    order = theme.in_order(excess["role"])[::-1]
+    figure, grid = theme.rows_of_axes(excess["task"].nunique(), 4, 2.9, sharey=True)
+    for axes, (task, rows) in zip(grid, excess.groupby("task", sort=False), strict=True):
+        random = rows[~rows["own"]]
+        axes.axvline(0, color="black", linewidth=0.6)
+        axes.plot(random["excess"], random["role"].map(order.index), "|", color="0.7", markersize=5)
+        for row in rows[rows["own"]].itertuples():
+            look = {"color": ink(row.role), "markerfacecolor": colour(row.role), "markersize": 5.5}
+            axes.plot(row.excess, order.index(row.role), marker(row.role), **look)
+        axes.set(title=task, yticks=range(len(order)), xlabel="excess fall in AUC")
+        axes.set_yticklabels([names[role] for role in order])
+        axes.locator_params(axis="x", nbins=4)
+    random_set = Line2D([], [], color="0.7", marker="|", linestyle="", label="random set of heads")
+    role_set = Line2D([], [], color="0.3", marker="o", linestyle="", label="heads of the role")
+    figure.legend(handles=[random_set, role_set], ncols=2, loc="outside upper center")
+    return figure

@@ -68,6 +68,6 @@ def test_choosing_on_the_other_half_does_not_flatter(lead: float, low: float, hi
     values[:, members] += lead
     half = effects.stratified_halves(LABELS)
     assert abs(half[LABELS == 1].sum() - 25) <= 1
-    result = effects.cross_fitted(lambda part: values[..., part], half, members)
+    result = effects.lead_of_weakest(lambda part: values[..., part], half, members)
     assert result.shape == (3, len(LABELS))
     assert low < result.mean() < high

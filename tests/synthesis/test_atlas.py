@@ -4,7 +4,7 @@ import pytest
 from headtables import score_array
 
 from analysis.statistics.roles import LABELS
-from analysis.synthesis.atlas import KEYS, SURFACE, atlas_table, role_scores, run_roles
+from analysis.synthesis.agreement import KEYS, SURFACE, atlas_table, role_scores, run_roles
 
 TASKS, SEEDS, LAYERS, HEADS = ("mrpc", "sst-2"), (0, 1), 2, 3
 SIZE = len(TASKS) * len(SEEDS) * LAYERS * HEADS

@@ -18,7 +18,7 @@ from analysis.statistics.controls import controlled_table
 from analysis.statistics.roles import compose
 from analysis.statistics.significance import Rule
 from analysis.study import results
-from analysis.synthesis import atlas, regression, sets
+from analysis.synthesis import agreement, regression, sets
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
 
@@ -54,8 +54,8 @@ def test_a_new_role_is_tested_drawn_and_related_to_the_ablation_effect(scored):
     run = {("mrpc", 0): scores}
     columns = ["layer", "head", "role", "assigned", "assigned_corrected", "assigned_controlled"]
     labels = table[columns].assign(task="mrpc", seed=0)
-    wide = atlas.atlas_table(atlas.run_roles(run, labels), {})
-    data = atlas.role_scores(wide.assign(ablation_loss=np.arange(12.0)), ROLES, "ablation_loss")
+    wide = agreement.atlas_table(agreement.run_roles(run, labels), {})
+    data = agreement.role_scores(wide.assign(ablation_loss=np.arange(12.0)), ROLES, "ablation_loss")
     terms = regression.regression_table(data, [*ROLES], [NEW], permutations=99, resamples=9)
     assert NEW in {*terms["term"]}
     assert NEW in {item.role for item in sets.role_sets(table, "mrpc", 3)}

@@ -47,14 +47,12 @@ def all_changes(logits: Mapping[Run, xr.DataArray], labels: LabelsByTask, **opti
 
 def effects_by_metric(logits: Mapping[Run, xr.DataArray], labels: LabelsByTask) -> pd.DataFrame:
     """`effect_table` of every run of a task with classes, with task, seed, layer and head."""
-    parts = []
+    tables = {}
     for (task, seed), answers in logits.items():
         if len(task_named(task).labels) > 1:
             table = by_head(effect_table(answers, labels[task], positive_class(task), task=task))
-            parts.append(table.drop(columns="intervention").assign(task=task, seed=seed))
-    table = pd.concat(parts, ignore_index=True)
-    first = ["task", "seed", "layer", "head"]
-    return table[[*first, *table.columns.drop(first)]]
+            tables[task, seed] = table.drop(columns="intervention").set_index(["layer", "head"]).reset_index()
+    return stacked(tables, "task", "seed")
 
 
 def overview(changes: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:

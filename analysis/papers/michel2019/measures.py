@@ -70,10 +70,7 @@ def harmless_share(harmless: pd.DataFrame, unit: str) -> pd.DataFrame:
 
     The reference is the share for which the interval of the change shows it.
     """
-    table = harmless[harmless["unit"] == unit]
-    rows = of_table(table, "task", runs="runs").join(
-        table.set_index("task")["shown"].rename("control"), on="unit"
-    )
+    rows = of_table(harmless[harmless["unit"] == unit], "task", control="shown", runs="runs")
     return rows.assign(reason=np.where(rows["value"].isna(), UNTRAINED, ""))
 
 
@@ -83,9 +80,8 @@ def agreement_of_effects(transfer: pd.DataFrame) -> pd.DataFrame:
     halves = rows["data_a"].str.contains(",")
     if halves.all():
         return not_applicable("no two data sets of one question")
-    control = rows.loc[halves, ["value", "low", "high"]].to_numpy(float)[:1]
-    units = of_table(rows[~halves]).assign(runs=1)
-    return units.assign(**dict(zip(["control", "control_low", "control_high"], control.T, strict=True)))
+    control = rows.loc[halves, ["value", "low", "high"]].set_axis(CONTROL, axis=1).head(1)
+    return of_table(rows[~halves]).assign(runs=1, **control.squeeze())
 
 
 def prunable_share(prunable: pd.DataFrame) -> pd.DataFrame:
@@ -99,20 +95,16 @@ def prunable_share(prunable: pd.DataFrame) -> pd.DataFrame:
         return not_applicable(UNTRAINED)
     control = values.loc[RANDOM, ["share", "low", "high"]].set_axis(CONTROL, axis=1)
     rows = values.loc[IMPORTANCE].reset_index()
-    units = of_table(rows, "task", "share", runs="runs").join(control, on="unit")
-    return units.assign(
-        reason=[UNTRAINED if np.isnan(shown) else f"{shown:.2f} shown" for shown in rows["shown"]]
-    )
+    reasons = [UNTRAINED if np.isnan(shown) else f"{shown:.2f} shown" for shown in rows["shown"]]
+    return of_table(rows, "task", "share", runs="runs").join(control, on="unit").assign(reason=reasons)
 
 
 def gain_of_importance(means: pd.DataFrame) -> pd.DataFrame:
     """M6: the metric of pruning by importance minus that by single-head effects, mean of the steps, by task."""
     if means.empty:
         return not_applicable(UNTRAINED)
-    gain = means[IMPORTANCE] - means[SCORE]
-    return frame(
-        {task: draws_interval(draws.to_numpy()) for task, draws in gain.groupby("task", sort=False)}, runs=1
-    )
+    by_task = (means[IMPORTANCE] - means[SCORE]).groupby("task", sort=False)
+    return frame({task: draws_interval(draws.to_numpy()) for task, draws in by_task}, runs=1)
 
 
 def speed_of_half(speed: pd.DataFrame) -> pd.DataFrame:
@@ -125,10 +117,8 @@ def speed_of_half(speed: pd.DataFrame) -> pd.DataFrame:
     if gain.empty:
         return not_applicable(f"no times at one sequence and at {LARGE} or more")
     half = np.hypot(many["high"] - many["low"], one["high"] - one["low"])[gain.index] / 2
-    ends = pd.DataFrame(
-        {"unit": gain.index, "value": gain, "low": gain - half, "high": gain + half, "runs": 0}
-    )
-    return ends.reset_index(drop=True)
+    ends = {"value": gain, "low": gain - half, "high": gain + half}
+    return of_table(pd.DataFrame(ends).rename_axis("model").reset_index(), "model")
 
 
 def gain_in_evenness(gains: Mapping[str, Float[np.ndarray, " draw"]]) -> pd.DataFrame:

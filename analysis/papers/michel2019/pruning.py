@@ -1,18 +1,24 @@
-"""Heads pruned step by step: the orders, scores along an order, the share that can be pruned."""
+"""Heads pruned step by step: the orders, scores along them, the share that can be pruned, the course of fine-tuning."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
+import transformers
 import xarray as xr
 from jaxtyping import Float, Int
 from tqdm import tqdm
 
 from analysis.cache import cached
-from analysis.encoders.interventions import Head, Intervention, cumulative
-from analysis.encoders.models import Encoder
+from analysis.encoders.finetuning import Stops, finetune, recipe_of
+from analysis.encoders.interventions import Head, Intervention, cumulative, predict
+from analysis.encoders.models import Encoder, load_encoder, load_tokenizer
 from analysis.encoders.pruning import importance, normalised
+from analysis.errors import InputError
 from analysis.papers.michel2019.ablation import DRAWS, harmless, ranked_heads
 from analysis.papers.michel2019.measures import IMPORTANCE, RANDOM, main_metric, published
 from analysis.statistics.changes import BASELINE, change_table, compared
@@ -21,6 +27,7 @@ from analysis.statistics.intervals import draws_interval, mean_interval
 from analysis.statistics.resampling import resampled
 from analysis.statistics.training import LabelsByTask, Run, floor, trained_successfully
 from analysis.texts.examples import Example
+from analysis.texts.glue import load_examples
 from analysis.texts.tasks import metrics_of, task_named
 
 PRUNING = "task seed order heads metric value low high p".split()
@@ -188,9 +195,8 @@ def importance_agreement(importances: pd.DataFrame, effects: pd.DataFrame) -> pd
     keys = ["task", "seed", "layer", "head"]
     importance = importances[(importances["granularity"] == "example") & ~importances["normalised"]]
     heads = importance.merge(effects[effects["metric"] == AUC], on=keys)
-    by_task = {
-        task: rows["importance"].corr(rows["effect"], "spearman") for task, rows in heads.groupby("task")
-    }
+    groups = heads.groupby("task")
+    by_task = {task: rows["importance"].corr(rows["effect"], "spearman") for task, rows in groups}
     rows = [(task, value, np.nan, np.nan) for task, value in by_task.items()]
     rows.append((ALL_TASKS, *mean_interval(np.array([*by_task.values()]))))
     return pd.DataFrame(rows, columns=["task", "value", "low", "high"])
@@ -247,3 +253,71 @@ def later_gain(
             first, last = (lead[IMPORTANCE] / lead[BASELINE].where(lead[BASELINE] > 0) for lead in leads)
             gains[task] = (last - first).to_numpy()
     return gains
+
+
+def course(
+    encoder: str,
+    task: str,
+    checkpoint: Path,
+    source: str,
+    dev_sample: Sequence[Example],
+    train_sample: Sequence[Example],
+    fractions: Sequence[float],
+    folder: Path,
+    seed: int = 0,
+    device: str = "cpu",
+    precision: str = "float32",
+    **options: Any,
+) -> xr.DataArray:
+    """Logits (fraction, intervention, sequence, class) of classifiers after fractions of fine-tuning, pruned in steps.
+
+    The recipe of `checkpoint` runs again. Each classifier is pruned by its importance for `train_sample` and answers
+    `dev_sample`. The result is cached in `folder`, and the classifiers are deleted. Raises InputError for a checkpoint
+    that `finetune` did not write.
+    """
+    try:
+        recipe = recipe_of(checkpoint)
+    except InputError as error:
+        raise InputError(f"{error}, or skip the course with course_tasks=[]") from error
+    sizes = {split: recipe.pop(f"{split}_n") for split in ("train", "dev")}
+    training = [load_examples(task, source, split, n, seed) for split, n in sizes.items()]
+    examples = [example for part in (*training, dev_sample, train_sample) for example in part]
+    texts = [(example.id, example.texts, example.label) for example in examples]
+    arithmetic = [torch.__version__, transformers.__version__, device, precision]
+
+    def make() -> xr.Dataset:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=folder, prefix="course-") as work:
+            stops = Stops(Path(work), fractions, load_tokenizer(encoder))
+            finetune(encoder, task, *training, Path(work) / "last", callbacks=[stops], **recipe)
+            parts = []
+            for fraction in fractions:
+                classifier = load_encoder(stops.folders[fraction], device, precision, task)
+                parts.append(pruned_logits(classifier, dev_sample, train_sample, folder, **options))
+        logits = xr.concat(parts, pd.Index(fractions, name="fraction"), combine_attrs="drop_conflicts")
+        return logits.to_dataset(name="logits")
+
+    key = [load_encoder(encoder).digest, task, recipe, texts, [*fractions], arithmetic, options]
+    return cached(folder, "course", key, make)["logits"]
+
+
+def pruned_logits(
+    classifier: Encoder,
+    dev_sample: Sequence[Example],
+    train_sample: Sequence[Example],
+    folder: Path,
+    **options: Any,
+) -> xr.DataArray:
+    """The logits for `dev_sample` of a classifier pruned step by step by its importance for `train_sample`."""
+    importances = importance(classifier, train_sample, **options).sel(granularity="example", drop=True)
+    steps = pruned_steps(classifier, {IMPORTANCE: by_importance(importances)})
+    return predict(classifier, dev_sample, steps, cache=folder, **options)
+
+
+def stages(courses: Mapping[str, xr.DataArray]) -> dict[tuple[str, float], xr.DataArray]:
+    """The logits of every classifier of the courses, by task and fraction of the fine-tuning steps."""
+    return {
+        (task, fraction): course.sel(fraction=fraction)
+        for task, course in courses.items()
+        for fraction in course["fraction"].values
+    }

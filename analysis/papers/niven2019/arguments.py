@@ -76,8 +76,6 @@ def load_arguments(
     cue "not" in the texts of the grammar. Warns if a file is not the released one. Raises InputError, naming file and
     line, for missing columns, an unknown label, an empty text and two equal warrants.
     """
-    if split not in SPLITS:
-        raise InputError(f"split {split!r} is unknown; choose one of {', '.join(SPLITS)}")
     if source == BUNDLED:
         table = bundled_arguments(n or SIZES[split], seed, split, productivity, coverage)
         return [_argument(row, f"{split}, row {row['#id']}") for row in table.to_dict("records")]

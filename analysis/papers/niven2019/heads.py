@@ -23,6 +23,7 @@ from analysis.statistics.changes import change_table
 from analysis.statistics.comparison import compare
 from analysis.statistics.resampling import random_sets
 from analysis.statistics.significance import Rule, role_table
+from analysis.tables import stacked
 
 CUE = "cue"
 BEFORE = "pretrained"
@@ -57,13 +58,12 @@ def head_table(scores: Mapping[str | int, xr.DataArray], setup: str, rule: Rule)
     class of `comparison.compare`.
     """
     labels = {state: role_table(array, rule) for state, array in scores.items()}
-    tables = [
-        compare(scores[BEFORE], scores[seed], labels[BEFORE], labels[seed], rule).assign(
-            setup=setup, seed=seed
-        )
-        for seed in [state for state in scores if state != BEFORE]
-    ]
-    return pd.concat(tables, ignore_index=True)[SCORED]
+    tables = {
+        (setup, seed): compare(scores[BEFORE], scores[seed], labels[BEFORE], labels[seed], rule)
+        for seed in scores
+        if seed != BEFORE
+    }
+    return stacked(tables, "setup", "seed")[SCORED]
 
 
 def heads_by_setup(
@@ -82,9 +82,8 @@ def heads_by_setup(
     parts = []
     for setup in dict.fromkeys(run.setup for run in states):
         finetuned = {run.seed: encoder for run, encoder in states.items() if run.setup == setup}
-        scores = extract_states(
-            {BEFORE: model} | finetuned, as_examples(arguments, setup), roles=[CUE], max_tokens=max_tokens
-        )
+        states_of, examples = {BEFORE: model} | finetuned, as_examples(arguments, setup)
+        scores = extract_states(states_of, examples, roles=[CUE], max_tokens=max_tokens)
         parts.append(head_table(scores, setup, rule))
     return pd.concat(parts, ignore_index=True)
 

@@ -30,10 +30,9 @@ from analysis.papers.niven2019.arguments import (
     follows_cue,
 )
 from analysis.statistics.changes import BASELINE
-from analysis.statistics.claims import frame, not_applicable, of_table, read_claims, with_control
+from analysis.statistics.claims import frame, not_applicable, of_table, read_claims, together, with_control
 from analysis.statistics.intervals import Interval, crossed_interval
 
-stack = partial(pd.concat, ignore_index=True)
 CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
 NOT_RUN, UNTRAINED = "set-up not run", "no run trained successfully"
 
@@ -51,17 +50,17 @@ def measures(
     """
     right, gap = right_answers(answers), partial(gap_interval, signs=follows_cue(test))
     encoder, bag = (partial(trained_runs, right, model) for model in (ENCODER, BAG))
-    probes = {setup: encoder(setup, DOUBLED, ALL) for setup in ("full", "CW")}
+    probes = [unit(setup, from_chance, encoder(setup, DOUBLED, ALL)) for setup in ("full", "CW")]
     negated = {model: trained_runs(right, model, "full", half=DOUBLED) for model in (ENCODER, BAG, BILSTM)}
     always_not = baseline_table({"test": test})[["accuracy", "low", "high"]]
     return {
         "N1": unit("", share_interval, encoder("full")).pipe(with_control, {"": tuple(always_not.iloc[0])}),
         "N2": gain_over_warrants(right, "full"),
-        "N3": stack(gain_over_warrants(right, setup) for setup in ("RW", "CW")),
+        "N3": together([gain_over_warrants(right, setup) for setup in ("RW", "CW")]),
         "N4": productivity_of_cue(cues),
-        "N5": stack(unit(setup, from_chance, runs) for setup, runs in probes.items()).assign(control=0.0),
+        "N5": together(probes).assign(control=0.0),
         "N7": unit("", gap, encoder("full"), control=[bag("full")]),
-        "N8": stack(unit(model, share_interval, runs) for model, runs in negated.items()),
+        "N8": together([unit(model, share_interval, runs) for model, runs in negated.items()]),
         "N9": loss_without_cue_heads(encoder("W"), test, ablated),
     }
 
@@ -101,10 +100,9 @@ def from_chance(right: np.ndarray) -> Interval:
 
 def gain_over_warrants(right: xr.DataArray, setup: str) -> pd.DataFrame:
     """How far the accuracy of the encoder in a set-up is from that with warrants alone; control: a bag of vectors."""
-    sides = {
-        model: [trained_runs(right, model, inputs) for inputs in (setup, "W")] for model in (ENCODER, BAG)
-    }
-    return unit(f"{setup} - W", gap_of_setups, *sides[ENCODER], control=sides[BAG])
+    models, inputs = (ENCODER, BAG), (setup, "W")
+    sides, control = ([trained_runs(right, model, name) for name in inputs] for model in models)
+    return unit(f"{setup} - W", gap_of_setups, *sides, control=control)
 
 
 def productivity_of_cue(cues: pd.DataFrame) -> pd.DataFrame:
@@ -124,12 +122,9 @@ def loss_without_cue_heads(
     runs = [array.isel({"class": 0}).copy(data=correctness(array.values, labels)) for array in logits]
     right = xr.concat(runs, "run").transpose("run", "intervention", "sequence")
     losses = right.sel(intervention=BASELINE) - right.drop_sel(intervention=BASELINE)
-    cue, random = (
-        losses.sel(intervention=CUE_HEADS),
-        losses.drop_sel(intervention=CUE_HEADS).mean("intervention"),
-    )
-    units = {"lost where it is right": 1, "gained where it is wrong": -1}
-    return stack(
-        unit(name, crossed_interval, sign * cue[:, signs == sign], control=[sign * random[:, signs == sign]])
-        for name, sign in units.items()
-    )
+    sides = losses.sel(intervention=CUE_HEADS), losses.drop_sel(intervention=CUE_HEADS).mean("intervention")
+    units = []
+    for name, sign in {"lost where it is right": 1, "gained where it is wrong": -1}.items():
+        cue, random = (sign * side[:, signs == sign] for side in sides)
+        units.append(unit(name, crossed_interval, cue, control=[random]))
+    return together(units)

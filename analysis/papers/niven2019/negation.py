@@ -14,9 +14,8 @@ from analysis.errors import InputError
 from analysis.papers.niven2019.arguments import Argument, expanded
 
 WORDS = yaml.safe_load(Path(__file__).with_name("negation.yaml").read_text(encoding="utf-8"))
-AUXILIARIES, VERBS, PARTICIPLES, NOUNS = (
-    WORDS[name].split() for name in ("auxiliaries", "verbs", "participles", "nouns")
-)
+LISTS = ("auxiliaries", "verbs", "participles", "nouns")
+AUXILIARIES, VERBS, PARTICIPLES, NOUNS = (WORDS[name].split() for name in LISTS)
 CORRECTIONS: Mapping[str, Sequence[Sequence[str]]] = WORDS["corrections"]
 DEBATE, RULE, CORRECTION, GOLD = SOURCES = ("debate", "rule", "correction", "gold")
 ADVERSARIAL = "-adversarial"
@@ -111,11 +110,8 @@ def counterparts(arguments: Sequence[Argument]) -> dict[tuple[str, str], str]:
     """By debate and claim, the other claim of the same debate if the two differ only in negation."""
     claims = dict.fromkeys((argument.debate, argument.claim) for argument in arguments)
     sides = {(debate, _core(claim), is_negated(claim)): claim for debate, claim in claims}
-    return {
-        (debate, claim): opposite
-        for debate, claim in claims
-        if (opposite := sides.get((debate, _core(claim), not is_negated(claim))))
-    }
+    others = (sides.get((debate, _core(claim), not is_negated(claim))) for debate, claim in claims)
+    return {place: other for place, other in zip(claims, others, strict=True) if other}
 
 
 def negations(arguments: Sequence[Argument]) -> dict[str, tuple[str, str]]:
@@ -151,16 +147,10 @@ def adversarial(arguments: Sequence[Argument]) -> list[Argument]:
     Source: Niven 2019, section 6; departure: training data are negated in the same way as test data.
     """
     negated = negations(arguments)
-    copies = [
-        replace(
-            argument,
-            id=argument.id + ADVERSARIAL,
-            claim=negated[argument.id][0],
-            label=1 - argument.label,
-            negated=argument.claim,
-        )
-        for argument in arguments
-    ]
+    copies = []
+    for argument in arguments:
+        claims = {"claim": negated[argument.id][0], "negated": argument.claim}
+        copies.append(replace(argument, id=argument.id + ADVERSARIAL, label=1 - argument.label, **claims))
     return [*arguments, *copies]
 
 

@@ -1,6 +1,6 @@
 """Small models: maxima over word vectors (bag of vectors) or over the states of a BiLSTM."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -81,7 +81,7 @@ class Points:
     warrants: Int[Tensor, "point warrant word"]
     labels: Int[Tensor, " point"]
 
-    def batch(self, rows: Int[np.ndarray, " row"]) -> tuple[Tensor, Tensor, Tensor]:
+    def batch(self, rows: Int[Tensor, " row"]) -> tuple[Tensor, Tensor, Tensor]:
         """Some rows, without columns that are empty in all of them."""
         shared, warrants = self.shared[rows], self.warrants[rows]
         width = max(1, int((torch.cat([shared, warrants], dim=1) != PADDING).sum(-1).max()))
@@ -111,11 +111,8 @@ class PooledWords(nn.Module):
 
     def __init__(self, vectors: Float32[np.ndarray, "word dimension"], texts: int, recipe: Recipe):
         super().__init__()
-        self.embedding = nn.Embedding.from_pretrained(
-            torch.tensor(vectors), freeze=False, padding_idx=PADDING
-        )
-        size = vectors.shape[1]
-        hidden = recipe.hidden
+        values, size, hidden = torch.tensor(vectors), vectors.shape[1], recipe.hidden
+        self.embedding = nn.Embedding.from_pretrained(values, freeze=False, padding_idx=PADDING)
         self.lstm = nn.LSTM(size, hidden, batch_first=True, bidirectional=True) if hidden else None
         self.dropout = nn.Dropout(recipe.dropout)
         self.linear = nn.Linear((texts + 1) * (2 * hidden if hidden else size), 1)
@@ -147,24 +144,18 @@ def train_words(train: Points, vectors: np.ndarray, recipe: Recipe, seed: int) -
         model = PooledWords(vectors, train.shared.shape[1], recipe)
         optimiser = torch.optim.Adam(model.parameters(), lr=recipe.learning_rate, fused=True)
 
-        def loss(rows: Int[np.ndarray, " row"]) -> Float[Tensor, ""]:
+        def loss(rows: Int[Tensor, " row"]) -> Float[Tensor, ""]:
             shared, warrants, labels = train.batch(rows)
             return cross_entropy(model(shared, warrants), labels)
 
         for _ in range(recipe.epochs):
-            order = torch.randperm(len(train.labels)).numpy()
-            fit(_batches(order, recipe.batch_size), loss, optimiser)
+            fit(torch.randperm(len(train.labels)).split(recipe.batch_size), loss, optimiser)
     return model.eval()
-
-
-def _batches(rows: Int[np.ndarray, " row"], size: int) -> Iterator[Int[np.ndarray, " some"]]:
-    return (rows[start : start + size] for start in range(0, len(rows), size))
 
 
 def answers(model: PooledWords, points: Points) -> Float32[np.ndarray, "point warrant"]:
     """The logits of every point."""
     model.eval()
-    rows = np.arange(len(points.labels))
     with torch.no_grad():
-        parts = [model(*points.batch(batch)[:2]).numpy() for batch in _batches(rows, ANSWERED)]
-    return np.concatenate(parts)
+        rows = torch.arange(len(points.labels)).split(ANSWERED)
+        return torch.cat([model(*points.batch(batch)[:2]) for batch in rows]).numpy()

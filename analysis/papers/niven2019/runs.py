@@ -96,30 +96,19 @@ class Trainer:
 
     def depends_on(self, run: TrainingRun, sets: Sets) -> list[Any]:
         """Everything that a run depends on."""
-        return [
-            asdict(run),
-            dict(self.about),
-            *map(_texts, (sets[run.trained_on]["train"], sets[DOUBLED]["test"])),
-        ]
+        arguments = sets[run.trained_on]["train"], sets[DOUBLED]["test"]
+        return [asdict(run), dict(self.about), *([vars(argument) for argument in part] for part in arguments)]
 
     def place(self, run: TrainingRun, sets: Sets, folder: Path) -> Path:
         """Where a run may keep a checkpoint."""
         return folder / f"{run.name}-{digest(self.depends_on(run, sets))}"
 
 
-def _texts(arguments: Sequence[Argument]) -> list[dict]:
-    return [vars(argument) for argument in arguments]
-
-
 def small_trainer(words: Vocabulary, epochs: int, hidden: int | None = None) -> Trainer:
     """Trains bags of vectors and BiLSTMs on word vectors (see `networks.train_words`)."""
     vectors = json.dumps([*words.words]).encode() + words.vectors.tobytes()
-    about = {
-        "words": hashlib.sha256(vectors).hexdigest(),
-        "epochs": epochs,
-        "hidden": hidden,
-        "versions": torch.__version__,
-    }
+    about = {"words": hashlib.sha256(vectors).hexdigest(), "epochs": epochs, "hidden": hidden}
+    about["versions"] = torch.__version__
 
     def make(run: TrainingRun, sets: Sets, folder: Path) -> tuple[Answer, str]:
         def read(arguments: Sequence[Argument]):
@@ -225,26 +214,18 @@ def _train_and_answer(run: TrainingRun, sets: Sets, train: Trainer, path: Path) 
     labels, test_labels = (np.array([point.label for point in part]) for part in (learnt, test))
     accuracy = float((logits_of(answer, learnt, run.setup).argmax(1) == labels).mean())
     trained = trained_successfully("accuracy", accuracy, len(labels), floor("accuracy", labels))
+    logits = ("half", "point", "warrant"), logits_of(answer, test, run.setup).reshape(2, -1, 2)
+    points = [argument.id for argument in test[: len(test) // 2]]
     return xr.Dataset(
-        {
-            "logits": (("half", "point", "warrant"), logits_of(answer, test, run.setup).reshape(2, -1, 2)),
-            "train_accuracy": accuracy,
-            "trained": trained,
-            "weights": weights,
-        },
-        {
-            "half": [*HALVES],
-            "point": [argument.id for argument in test[: len(test) // 2]],
-            "label": (("half", "point"), test_labels.reshape(2, -1)),
-        },
+        {"logits": logits, "train_accuracy": accuracy, "trained": trained, "weights": weights},
+        {"half": [*HALVES], "point": points, "label": (("half", "point"), test_labels.reshape(2, -1))},
     )
 
 
 def logits_of(answer: Answer, arguments: Sequence[Argument], setup: str) -> Logits:
     """The logits of arguments, computed once for those that look the same in the set-up."""
-    keys = [
-        (*(getattr(argument, part) for part in SETUPS[setup]), *argument.warrants) for argument in arguments
-    ]
+    texts = ([getattr(argument, part) for part in SETUPS[setup]] for argument in arguments)
+    keys = [(*parts, *argument.warrants) for parts, argument in zip(texts, arguments, strict=True)]
     first = {key: argument for key, argument in zip(reversed(keys), reversed(arguments), strict=True)}
     logits = answer([*first.values()])
     places = {key: place for place, key in enumerate(first)}

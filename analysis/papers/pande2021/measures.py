@@ -10,7 +10,7 @@ import xarray as xr
 
 from analysis.papers.pande2021.evidence import Evidence
 from analysis.roles import families
-from analysis.statistics.claims import CONTROL, frame, not_applicable, read_claims
+from analysis.statistics.claims import CONTROL, frame, not_applicable, read_claims, together
 from analysis.statistics.intervals import draws_interval
 from analysis.statistics.layers import (
     FIRST_HALF,
@@ -59,9 +59,8 @@ def of_labels(
     values = measure(evidence.labels)
     sample = evidence.labels.isel(run=0, replicate=0).sel(role=[*roles])
     tested = sample.notnull().any(HEAD).all("role")
-    return by_task(
-        values.where(tested), evidence, f"fewer than {LEAST_HEADS} such heads, or the role cannot be tested"
-    )
+    missing = f"fewer than {LEAST_HEADS} such heads, or the role cannot be tested"
+    return by_task(values.where(tested), evidence, missing)
 
 
 def by_task(values: xr.DataArray, evidence: Evidence, missing: str = "not measured") -> pd.DataFrame:
@@ -69,17 +68,16 @@ def by_task(values: xr.DataArray, evidence: Evidence, missing: str = "not measur
     parts = []
     for task in values["task"].values.tolist():
         draws = values.sel(task=task).transpose("run", "replicate").values
-        trained = np.ones(len(draws), bool)
         if evidence.trained is not None:
-            trained = evidence.trained.sel(task=task).values
-        draws = draws[trained]
-        runs, left_out = int((~np.isnan(draws[:, 0])).sum()), int((~trained).sum())
+            draws = draws[evidence.trained.sel(task=task).values]
+        runs, all_runs = int((~np.isnan(draws[:, 0])).sum()), values.sizes["run"]
         if not runs:
             parts.append(not_applicable(missing if len(draws) else UNTRAINED, task))
             continue
-        reason = f"{left_out} of {len(trained)} runs left out: not trained successfully" if left_out else ""
+        left_out = f"{all_runs - len(draws)} of {all_runs} runs left out: not trained successfully"
+        reason = left_out if len(draws) < all_runs else ""
         parts.append(frame({task: draws_interval(draws)}, runs=runs, reason=reason))
-    return pd.concat(parts, ignore_index=True)
+    return together(parts)
 
 
 def _coarse(labels: xr.DataArray) -> Mapping[str, xr.DataArray]:
@@ -93,11 +91,14 @@ def _multifunctional(labels: xr.DataArray) -> xr.DataArray:
 
 
 def _share_within(labels: xr.DataArray, role: str, layers: list[int]) -> xr.DataArray:
-    """The share of the heads with a role that lie in some layers; NaN for fewer than LEAST_HEADS in the sample."""
+    """The share of the heads with a role that lie in some layers."""
     heads = labels.sel(role=role, drop=True) == 1
-    counts = heads.sum(HEAD)
-    shares = heads.sel(layer=layers).sum(HEAD) / counts.where(counts > 0)
-    return shares.where(counts.isel(replicate=0) >= LEAST_HEADS)
+    return _share_of(heads, heads["layer"].isin(layers))
+
+
+def _share_of(heads: xr.DataArray, marked: xr.DataArray) -> xr.DataArray:
+    """The share of some heads that are marked; NaN for fewer than LEAST_HEADS in the sample."""
+    return marked.where(heads).mean(HEAD).where(heads.isel(replicate=0).sum(HEAD) >= LEAST_HEADS)
 
 
 def many_multifunctional(labels: xr.DataArray) -> xr.DataArray:
@@ -111,23 +112,22 @@ def many_delimiter(labels: xr.DataArray) -> xr.DataArray:
 
 
 def local_is_syntactic(labels: xr.DataArray) -> xr.DataArray:
-    """C3: share of local heads that have the pooled syntactic role; NaN for fewer than LEAST_HEADS in the sample."""
-    local, syntactic = (labels.sel(role=role, drop=True) == 1 for role in ("local", "syntactic"))
-    shares = syntactic.where(local).mean(HEAD)
-    return shares.where(local.isel(replicate=0).sum(HEAD) >= LEAST_HEADS)
+    """C3: share of local heads that have the pooled syntactic role."""
+    return _share_of(*(labels.sel(role=role, drop=True) == 1 for role in ("local", "syntactic")))
 
 
 def multifunctional_layers(labels: xr.DataArray) -> xr.DataArray:
     """C4: multi-functional heads per layer inside the band that the paper names for the task, minus those outside."""
     counts = _multifunctional(labels).sum("head")
-    depth, parts = counts.sizes["layer"], []
-    for task in counts["task"].values.tolist():
-        band = layers_within(depth, BANDS[original(task)]) if original(task) in BANDS else []
-        inside = counts["layer"].isin(band)
-        heads = counts.sel(task=task)
-        gain = heads.where(inside).mean("layer") - heads.where(~inside).mean("layer")
-        parts.append(gain.where(LEAST_LAYERS <= len(band) <= depth - LEAST_LAYERS))
-    return xr.concat(parts, "task")
+    depth, bands = (
+        counts.sizes["layer"],
+        [BANDS.get(original(task)) for task in counts["task"].values.tolist()],
+    )
+    inside = [counts["layer"].isin(layers_within(depth, band) if band else []) for band in bands]
+    inside = xr.concat(inside, counts["task"])
+    gain = counts.where(inside).mean("layer") - counts.where(~inside).mean("layer")
+    width = inside.sum("layer")
+    return gain.where((width >= LEAST_LAYERS) & (width <= depth - LEAST_LAYERS))
 
 
 def special_layers(labels: xr.DataArray, role: str, half: tuple) -> xr.DataArray:

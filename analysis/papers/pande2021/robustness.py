@@ -86,9 +86,8 @@ def label_stability(
 def _labels(scores: xr.DataArray, rule: Rule) -> pd.DataFrame:
     """Published labels: a row per role, with a column per head; NaN where a head cannot be tested."""
     table = published_table(scores, rule)
-    return table.pivot(index="role", columns=HEAD, values="assigned").astype("Float64").loc[
-        [*dict.fromkeys(table["role"])]
-    ]  # fmt: skip
+    labels = table.pivot(index="role", columns=HEAD, values="assigned").astype("Float64")
+    return labels.loc[table["role"].unique()]
 
 
 def _compared(labels: pd.DataFrame, default: pd.DataFrame) -> pd.DataFrame:

@@ -8,10 +8,10 @@ from analysis.cache import digest
 from analysis.encoders.finetuning import finetune
 from analysis.encoders.interventions import predict
 from analysis.encoders.models import load_encoder
-from analysis.papers.michel2019.course import course
+from analysis.papers.michel2019.pruning import course
 from analysis.texts.glue import load_examples
 
-module = import_module("analysis.papers.michel2019.course")
+module = import_module("analysis.papers.michel2019.pruning")
 
 
 @pytest.fixture(scope="module")

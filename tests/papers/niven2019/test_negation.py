@@ -3,14 +3,6 @@ import pytest
 from analysis.errors import InputError
 from analysis.papers.niven2019 import negation
 from analysis.papers.niven2019.arguments import Argument
-from analysis.papers.niven2019.negation import (
-    adversarial,
-    adversarial_table,
-    by_rule,
-    claim_sources,
-    digest,
-    negations,
-)
 
 
 def argument(name: str, claim: str, debate: str = "d", label: int = 0) -> Argument:
@@ -46,12 +38,12 @@ def argument(name: str, claim: str, debate: str = "d", label: int = 0) -> Argume
     ],
 )
 def test_rule(claim: str, negated: str):
-    assert by_rule(claim) == negated
+    assert negation.by_rule(claim) == negated
 
 
 def test_other_claim_of_the_same_debate_comes_first():
     pair = [argument("a", "Iran needs it"), argument("b", "Iran doesn't need it")]
-    assert negations([*pair, argument("c", "Iran needs it", debate="e")]) == {
+    assert negation.negations([*pair, argument("c", "Iran needs it", debate="e")]) == {
         "a": ("Iran doesn't need it", "debate"),
         "b": ("Iran needs it", "debate"),
         "c": ("Iran does not need it", "rule"),
@@ -60,29 +52,29 @@ def test_other_claim_of_the_same_debate_comes_first():
 
 def test_corrections_replace_words(monkeypatch: pytest.MonkeyPatch):
     claim = "No, it will not do"
-    monkeypatch.setattr(negation, "CORRECTIONS", {digest(claim): [["No", "Yes"], ["not ", ""]]})
-    assert negations([argument("a", claim)]) == {"a": ("Yes, it will do", "correction")}
+    monkeypatch.setattr(negation, "CORRECTIONS", {negation.digest(claim): [["No", "Yes"], ["not ", ""]]})
+    assert negation.negations([argument("a", claim)]) == {"a": ("Yes, it will do", "correction")}
 
 
 def test_adversarial_copies():
-    first, second = adversarial([argument("a", "Dogs are loud", label=1)])
+    first, second = negation.adversarial([argument("a", "Dogs are loud", label=1)])
     assert (second.id, second.label, second.claim) == ("a-adversarial", 0, "Dogs are not loud")
     assert (second.reason, second.warrants, second.debate) == (first.reason, first.warrants, first.debate)
     unchanged = Argument("u", "Dogs", "R", ("yes", "no"), 0, negated="dogs")
     with pytest.raises(InputError, match="^u: the claim 'Dogs' is not negated"):
-        adversarial([unchanged])
+        negation.adversarial([unchanged])
 
 
 def test_every_claim_of_arct_is_negated(arct):
-    table = adversarial_table(arct).pivot(index="split", columns="source", values="n")
+    table = negation.adversarial_table(arct).pivot(index="split", columns="source", values="n")
     assert table.sum(axis=1).to_dict() == {"train": 1210, "dev": 316, "test": 444}
     assert table["gold"].sum() == 0
-    assert sum(claim_sources(arct).values()) == 264
+    assert sum(negation.claim_sources(arct).values()) == 264
     # Niven and Kao found the negation of 46% of the rows of dev and 75% of those of test in the data.
     assert table["debate"].to_dict() == {"train": 696, "dev": 144, "test": 322}
-    claims = {digest(point.claim): point.claim for points in arct.values() for point in points}
+    claims = {negation.digest(point.claim): point.claim for points in arct.values() for point in points}
     for key, replacements in negation.CORRECTIONS.items():
         assert all(old in claims[key] for old, _ in replacements)
     for points in arct.values():
-        for point, (text, _) in zip(points, negations(points).values(), strict=True):
+        for point, (text, _) in zip(points, negation.negations(points).values(), strict=True):
             assert negation.is_negated(text) != negation.is_negated(point.claim) or "no longer" in text
