@@ -60,8 +60,9 @@ from analysis.figures.grids import head_grids
 from analysis.figures.lines import curves
 from analysis.figures.theme import style
 from analysis.figures.words import finding
-from analysis.papers.kovaleva2019 import panels, training
+from analysis.papers.kovaleva2019 import training
 from analysis.papers.kovaleva2019.measures import CLAIMS, TABLES, measures, published
+from analysis.papers.kovaleva2019.tables import head_panels
 from analysis.scores.sink import sink
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
@@ -122,8 +123,8 @@ main = disabled.merge(rises[["task", "seed", "unit", "metric"]])  # the first me
 heads = main[(main["unit"] == "head") & (main["seed"] == seeds[0])]
 heads = heads.assign(points=100 * heads["change"], significant=heads["p_by"] < alpha)
 by = ["task", "metric"]
-points = panels.head_panels(heads, "points", by)
-dots = {title: grid > 0 for title, grid in panels.head_panels(heads, "significant", by).items()}
+points = head_panels(heads, "points", by)
+dots = {title: grid > 0 for title, grid in head_panels(heads, "significant", by).items()}
 limit = heads["points"].abs().max() or 1
 scale = {"cmap": "vlag_r", "vmin": -limit, "vmax": limit}
 label = f"change of the metric (points)\ndot: corrected p < {alpha:g}"

@@ -54,8 +54,7 @@ from analysis.figures.grids import head_grids
 from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.papers.kovaleva2019 import frames as frame_links
-from analysis.papers.kovaleva2019 import labellers, names, panels, reading, tables
-from analysis.papers.kovaleva2019.measures import published
+from analysis.papers.kovaleva2019 import labellers, measures, reading, tables
 from analysis.scores.extraction import read_attention
 from analysis.statistics.layers import head_grid
 from analysis.study.results import Results
@@ -119,14 +118,14 @@ quality.style.format(precision=2).hide()
 by_eye = quality.set_index("pattern")
 finding(
     f"On maps labelled by eye, the rules have a macro-F1 of {by_eye.loc[labellers.MACRO, 'f1']:.2f} (the paper's network, on its "
-    f"own labels: 0.86). Of the maps that they call block, {by_eye.loc[names.BLOCK, 'precision']:.0%} are block maps by eye."
+    f"own labels: 0.86). Of the maps that they call block, {by_eye.loc[measures.BLOCK, 'precision']:.0%} are block maps by eye."
 )
 
 # %% [markdown]
 # The confusions (rows: by eye; columns: by the rules):
 
 # %%
-order = [*names.PATTERNS]
+order = [*measures.PATTERNS]
 confusion.pivot(index="pattern", columns="found", values="n").loc[order, order]
 
 # %% [markdown]
@@ -156,7 +155,10 @@ _, after = read_attention(load(tasks[0], seeds[0]), examples[tasks[0]][0], max_t
 similarity = (before * after).sum((2, 3)) / np.sqrt((before**2).sum((2, 3)) * (after**2).sum((2, 3)))
 received = before.mean(axis=2)[..., layout.sep].max(axis=-1)
 pretrained, finetuned = readings[tasks[0], None], readings[tasks[0], seeds[0]]
-one_pass = pretrained["received"].sel(feature=names.SEP).values[0, 0, 0], finetuned["cosine"].values[0, 0, 0]
+one_pass = (
+    pretrained["received"].sel(feature=measures.SEP).values[0, 0, 0],
+    finetuned["cosine"].values[0, 0, 0],
+)
 values = {"by hand": (received[0, 0], similarity[0, 0]), "one pass": one_pass}
 pd.DataFrame(values, index=["attention to [SEP]", "cosine"]).style.format(precision=4)
 
@@ -211,13 +213,13 @@ results.save_table(tables.block_table(readings), "kovaleva_blocks")  # for the c
 # %%
 encoders = {"this encoder": shares}
 if not made_up:  # made-up texts have no published values
-    encoders["BERT-base (later network)"] = published("patterns")
-figure = panels.pattern_bars(encoders, by_eye["precision"])
+    encoders["BERT-base (later network)"] = measures.published("patterns")
+figure = tables.pattern_bars(encoders, by_eye["precision"])
 results.save_figure(figure, "kovaleva-F2-shares")
 
 # %%
 by_state = shares.pivot(index=["task", "pattern"], columns="state", values="share")
-heterogeneous = by_state["finetuned"].xs(names.HETEROGENEOUS, level="pattern")
+heterogeneous = by_state["finetuned"].xs(measures.HETEROGENEOUS, level="pattern")
 finding(
     f"After fine-tuning, {heterogeneous.min():.0%} to {heterogeneous.max():.0%} of a task's maps are heterogeneous "
     f"(32 % to 61 % in the paper). Fine-tuning changes no share by more than {100 * by_state.diff(axis=1).abs().max(axis=None):.1f} points."
@@ -258,7 +260,7 @@ results.save_table(frame_links.link_blocks(scores), "kovaleva_link_blocks")
 
 # %%
 of_frames = frames != frame_links.BUNDLED
-grids, dots = panels.link_panels(links, published("heads") if of_frames else None, alpha)
+grids, dots = tables.link_panels(links, measures.published("heads") if of_frames else None, alpha)
 top = max(grid.max() for grid in grids.values())
 label = f"largest attention of the link, mean over sentences\ndot: more than the control (corrected p < {alpha:g})"
 figure = head_grids(grids, label, dots, columns=3, vmin=0, vmax=top)
@@ -297,9 +299,9 @@ results.save_table(cosines, "kovaleva_cosine")
 means = cosines.groupby(["task", "layer", "head"], sort=False, as_index=False)["mean"].mean()
 
 # %%
-grids = panels.head_panels(means, "mean", ["task"])
+grids = tables.head_panels(means, "mean", ["task"])
 if "qqp" in tasks:
-    grids["qqp, BERT-base"] = head_grid(published("heads"), "cosine")
+    grids["qqp, BERT-base"] = head_grid(measures.published("heads"), "cosine")
 lowest = np.nanquantile(np.concatenate([grid.ravel() for grid in grids.values()]), 0.02)
 figure = head_grids(
     grids, "cosine before and\nafter fine-tuning", columns=5, cmap="mako", vmin=lowest, vmax=1
@@ -332,8 +334,8 @@ results.save_part(features, "kovaleva_features", "all tasks")
 feature_means = features[features["mode"] == "aligned"]
 shown_task = "qqp" if "qqp" in tasks else tasks[0]
 of_task = feature_means[feature_means["task"] == shown_task]
-bert_layers = published("layers") if shown_task == "qqp" else None
-figure = panels.feature_maps(of_task, [names.CLS, names.SEP, "noun"], bert_layers)
+bert_layers = measures.published("layers") if shown_task == "qqp" else None
+figure = tables.feature_maps(of_task, [measures.CLS, measures.SEP, "noun"], bert_layers)
 results.save_figure(figure, "kovaleva-F6-features")
 
 # %% [markdown]
@@ -341,20 +343,22 @@ results.save_figure(figure, "kovaleva-F6-features")
 
 # %%
 by_feature = of_task.groupby(["feature", "state"], sort=False)["mean"].mean().unstack("state")
-by_feature = by_feature.loc[[*names.FEATURES], ["pretrained", "finetuned"]]
+by_feature = by_feature.loc[[*measures.FEATURES], ["pretrained", "finetuned"]]
 if bert_layers is not None:
-    by_feature = by_feature.join(published("features").set_index("feature").add_prefix("BERT-base, "))
+    by_feature = by_feature.join(
+        measures.published("features").set_index("feature").add_prefix("BERT-base, ")
+    )
 by_feature.style.format(precision=3, na_rep="NA")
 
 # %%
 means = feature_means.groupby(["feature", "task", "state", "layer"])["mean"].mean().unstack("state")
 pretrained = means["pretrained"].groupby(["feature", "layer"]).mean().unstack("layer")
-gains = (means["finetuned"] - means["pretrained"]).groupby(["feature", "task"]).mean()[[*names.LINGUISTIC]]
+gains = (means["finetuned"] - means["pretrained"]).groupby(["feature", "task"]).mean()[[*measures.LINGUISTIC]]
 feature, task = gains.idxmax()
 finding(
-    f"Before fine-tuning, attention to [CLS] is largest in layer {pretrained.loc[names.CLS].idxmax()} "
-    f"({pretrained.loc[names.CLS].max():.0%}) and attention to [SEP] in layer {pretrained.loc[names.SEP].idxmax()} "
-    f"({pretrained.loc[names.SEP].max():.0%}). The largest gain of a linguistic feature is "
+    f"Before fine-tuning, attention to [CLS] is largest in layer {pretrained.loc[measures.CLS].idxmax()} "
+    f"({pretrained.loc[measures.CLS].max():.0%}) and attention to [SEP] in layer {pretrained.loc[measures.SEP].idxmax()} "
+    f"({pretrained.loc[measures.SEP].max():.0%}). The largest gain of a linguistic feature is "
     f"{100 * gains.max():+z.1f} points ({feature} in {task})."
 )
 
@@ -377,11 +381,11 @@ finding(
 cls_rows = tables.cls_table(readings)
 results.save_table(cls_rows, "kovaleva_cls")
 finetuned = cls_rows[cls_rows["state"] == "finetuned"]
-bert = [] if made_up else [published("cls").assign(task="BERT-base, qqp")]
+bert = [] if made_up else [measures.published("cls").assign(task="BERT-base, qqp")]
 plotted = pd.concat([finetuned, *bert])
 figure, grid = theme.rows_of_axes(plotted["task"].nunique(), 5, 1.75, 0.5, sharey=True)
 for axes, (task, rows) in zip(grid, plotted.groupby("task", sort=False), strict=True):
-    by_head = rows.pivot(index="feature", columns="head", values="mean").reindex(names.FEATURES)
+    by_head = rows.pivot(index="feature", columns="head", values="mean").reindex(measures.FEATURES)
     sns.heatmap(by_head, cmap=SEQUENTIAL, vmin=0, vmax=0.5, cbar=False, ax=axes)
     axes.set(title=task, xlabel="", ylabel="")
     theme.hatch_missing(axes)
@@ -395,7 +399,7 @@ results.save_figure(figure, "kovaleva-F7-cls")
 by_feature = finetuned.groupby("feature")["mean"].mean()
 finding(
     f"Mean over tasks and heads, [CLS] of the last layer attends most to {by_feature.idxmax()} ({by_feature.max():.2f}), and to "
-    f"[SEP] with {by_feature[names.SEP]:.2f}."
+    f"[SEP] with {by_feature[measures.SEP]:.2f}."
 )
 
 # %% [markdown]

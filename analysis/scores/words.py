@@ -262,22 +262,3 @@ def halves(units: pd.Series, seed: int = 0) -> Bool[np.ndarray, " row"]:
         raise InputError("one half chooses and the other is scored: give at least two sentences or documents")
     first_half = np.random.default_rng(seed).permutation(names)[: len(names) // 2]
     return units.isin(first_half).to_numpy()
-
-
-def cross_fitted(
-    correct: Bool[np.ndarray, " case *place"],
-    first_half: Bool[np.ndarray, " case"],
-    scored: Bool[np.ndarray, " case *place"] | None = None,
-) -> Bool[np.ndarray, " case"]:
-    """Whether each case is right at the place (a head) that is best in the half without the case.
-
-    Each half chooses a place by `correct` for the other half, of equally good places the first. The result is read from
-    `scored`, the answers on another map, or else from `correct` itself.
-    """
-    scored = correct if scored is None else scored
-    result = np.zeros(len(correct), bool)
-    for chosen_on in (first_half, ~first_half):
-        accuracy = correct[chosen_on].mean(axis=0)
-        best = np.unravel_index(accuracy.argmax(), accuracy.shape)
-        result[~chosen_on] = scored[(~chosen_on, *best)]
-    return result

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 
 BLOCKS = 10  # of the sequences of a streaming pass
 
@@ -29,11 +29,23 @@ def blocks_of(count: int) -> Int[np.ndarray, " sequence"]:
     return np.arange(count) % min(BLOCKS, count)
 
 
-def on_other_half(by_head: Float[np.ndarray, "block head"]) -> Float[np.ndarray, " block"]:
-    """Of every block the value of the head that is best in the half of the blocks without it."""
-    first = np.arange(len(by_head)) % 2 == 0
-    best = {half: by_head[first == half].mean(axis=0).argmax() for half in (True, False)}
-    return np.array([row[best[not half]] for row, half in zip(by_head, first, strict=True)])
+def cross_fitted(
+    values: Shaped[np.ndarray, " case *place"],
+    first_half: Bool[np.ndarray, " case"] | None = None,
+    scored: Shaped[np.ndarray, " case *place"] | None = None,
+) -> Shaped[np.ndarray, " case"]:
+    """Of every case the value at the place (a head) that is best in the half without the case.
+
+    Each half chooses a place by the means of `values` for the other half, of equally good places the first. The result
+    is read from `scored`, the values on another map, or else from `values`. Without `first_half`, every other case.
+    """
+    first_half = np.arange(len(values)) % 2 == 0 if first_half is None else first_half
+    scored = values if scored is None else scored
+    result = np.empty(len(values), scored.dtype)
+    for chosen_on in (first_half, ~first_half):
+        means = values[chosen_on].mean(axis=0)
+        result[~chosen_on] = scored[(~chosen_on, *np.unravel_index(means.argmax(), means.shape))]
+    return result
 
 
 def head_grid(table: pd.DataFrame, column: str) -> Float[np.ndarray, "layer head"]:

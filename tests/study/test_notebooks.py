@@ -18,7 +18,12 @@ from analysis.study.profiles import declared, not_run, notebook_names, parameter
 
 NOTEBOOKS = notebook_names()
 # The notebooks of every paper, by their numbers; those of the study itself come first.
-NUMBERS = {"study": "00_|01_|12_|98_|99_", "pande2021": "02_|03_|04_", "clark2019": "05_", "michel2019": "06_"}
+NUMBERS = {
+    "study": "00_|01_|12_|98_|99_",
+    "pande2021": "02_|03_|04_",
+    "clark2019": "05_",
+    "michel2019": "06_",
+}
 NUMBERS |= {"kovaleva2019": "07_", "pascual2021": "08_", "niven2019": "09_", "synthesis": "10_|11_"}
 PAPERS = {paper: [name for name in NOTEBOOKS if re.match(start, name)] for paper, start in NUMBERS.items()}
 PROFILES = sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml"))

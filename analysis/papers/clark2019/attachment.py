@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 
 from analysis.errors import InputError
-from analysis.scores.words import DIRECTIONS, Attachment, cross_fitted, documents_of, halves, right
+from analysis.scores.words import DIRECTIONS, Attachment, documents_of, halves, right
 from analysis.statistics.comparison import sign_flip
 from analysis.statistics.intervals import mean_interval
+from analysis.statistics.layers import cross_fitted
 from analysis.statistics.resampling import bca_interval
 from analysis.statistics.significance import adjust
 from analysis.texts.dependencies import OFFSETS, fixed_offset

@@ -14,7 +14,7 @@ from analysis.papers.clark2019.coreference import AMONG
 from analysis.papers.clark2019.published import UNTRAINED
 from analysis.statistics.claims import frame, not_applicable, of_table, over_blocks, read_claims, with_control
 from analysis.statistics.intervals import mean_interval
-from analysis.statistics.layers import FIRST_THIRD, LAST_THIRD, MIDDLE_THIRD, layers_within, on_other_half
+from analysis.statistics.layers import FIRST_THIRD, LAST_THIRD, MIDDLE_THIRD, cross_fitted, layers_within
 from analysis.texts.dependencies import STANFORD
 
 CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
@@ -62,17 +62,12 @@ def region_mean(
 
 def attention_to_neighbours(blocks: pd.DataFrame) -> pd.DataFrame:
     """CL1: attention to the previous, and to the next token, of the head that the other half of the blocks chooses."""
-    values = (
-        blocks.set_index(["encoder", "block", "layer", "head"]).to_xarray().stack(place=["layer", "head"])
-    )
-    pretrained, untrained = (
-        {
-            f"{name} token": on_other_half(values[name].sel(encoder=encoder).values)
-            for name in ("previous", "next")
-        }
-        for encoder in ("pretrained", "untrained")
-    )
-    return over_blocks(pretrained, control=untrained)
+    values = blocks.set_index(["encoder", "block", "layer", "head"]).to_xarray()
+    sides = []
+    for encoder in ("pretrained", "untrained"):
+        side = values.sel(encoder=encoder)
+        sides.append({f"{name} token": cross_fitted(side[name].values) for name in ("previous", "next")})
+    return over_blocks(*sides)
 
 
 def attention_to_sink(layers: xr.Dataset, sink: str, from_itself: bool = False) -> pd.DataFrame:

@@ -172,11 +172,8 @@ def covered(words: Sequence[tuple[int, int]], span: Sequence[int]) -> tuple[int,
 
 def link_placements(link: Link, pieces: Words) -> Placements:
     """The pairs of every piece of an element and every piece of the target, and their other possible placements."""
-    elements, target = (
-        np.flatnonzero(np.isin(pieces.word, np.array(words) + 1)).tolist()
-        for words in (link.elements, link.target)
-    )
-    return placements([*product(elements, target)], 1, len(pieces) - 1)
+    places = (np.isin(pieces.word, np.array(words) + 1) for words in (link.elements, link.target))
+    return placements([*product(*(np.flatnonzero(marks).tolist() for marks in places))], 1, len(pieces) - 1)
 
 
 def link_scores(encoder: Encoder, links: Sequence[Link]) -> ByDirection:

@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from analysis.encoders.layout import Layout
 from analysis.encoders.models import Encoder
-from analysis.papers.kovaleva2019.names import PATTERNS
+from analysis.papers.kovaleva2019.measures import PATTERNS
 from analysis.scores.extraction import read_attention
 from analysis.texts.examples import Example
 

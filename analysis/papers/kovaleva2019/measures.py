@@ -1,4 +1,4 @@
-"""What each claim of Kovaleva 2019 measures: a frame of units from the tables of its notebooks."""
+"""What each claim of Kovaleva 2019 measures, from the tables of its notebooks, and the words of these (no torch)."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
@@ -8,7 +8,6 @@ import pandas as pd
 import xarray as xr
 from scipy import stats
 
-from analysis.papers.kovaleva2019.names import LINGUISTIC, PATTERNS, PRETRAINED, RANDOM, SPECIAL_HEADS
 from analysis.statistics.changes import not_worse
 from analysis.statistics.claims import (
     frame,
@@ -20,9 +19,26 @@ from analysis.statistics.claims import (
     with_control,
 )
 from analysis.statistics.intervals import crossed_interval, mean_interval
-from analysis.statistics.layers import FIRST_THIRD, LAST_SIXTH, LAST_THIRD, layers_within, on_other_half
+from analysis.statistics.layers import FIRST_THIRD, LAST_SIXTH, LAST_THIRD, cross_fitted, layers_within
 from analysis.statistics.training import Run
 from analysis.texts.tasks import original, task_named
+
+VERTICAL, DIAGONAL, BOTH, BLOCK = "vertical", "diagonal", "vertical and diagonal", "block"
+HETEROGENEOUS = "heterogeneous"
+PATTERNS = (VERTICAL, DIAGONAL, BOTH, BLOCK, HETEROGENEOUS)
+CLS, SEP = "[CLS]", "[SEP]"
+PARTS_OF_SPEECH = {"noun": ("NOUN", "PROPN"), "verb": ("VERB",), "pronoun": ("PRON",)}
+ARGUMENTS = {  # relations of spaCy and of Universal Dependencies
+    "subject": ("nsubj", "nsubj:pass", "csubj", "csubj:pass", "expl", "agent"),
+    "object": ("dobj", "iobj", "dative", "attr", "oprd"),
+}
+NEGATION = "negation"
+LINGUISTIC = (*PARTS_OF_SPEECH, *ARGUMENTS, NEGATION)
+FEATURES = (*LINGUISTIC, "punctuation", CLS, SEP)
+STATES = ("pretrained", "finetuned")
+UNTUNED, RANDOM, PRETRAINED = "untuned", "random", "pretrained"  # where training starts
+SPECIAL_HEADS = "heads with most attention on special tokens"
+
 
 FOLDER = Path(__file__).parent
 CLAIMS = read_claims(FOLDER / "claims.yaml")
@@ -48,12 +64,11 @@ def measures(
     `trained` are the runs that trained successfully, `constants` the accuracy of the constant answer by task, `sink` is
     cls or sep.
     """
-    frames = {
+    return measures_of_patterns(tables, trained, sink) | {
         "K8": rises_without_a_head(tables["chosen_rises"]),
         "K10": gain_of_pretraining(tables["initialisation"], trained),
         "K12": loss_without_linking_heads(tables["links"], tables["disable"], trained, constants),
     }
-    return _with_runs(frames) | measures_of_patterns(tables, trained, sink)
 
 
 def measures_of_patterns(
@@ -62,7 +77,7 @@ def measures_of_patterns(
     """The frames of the claims that need the tables of 07_kovaleva_patterns alone (see `measures`)."""
     axes = ["task", "measure", "layer", "seed", "block"]
     blocks = tables["blocks"].set_index(axes)["value"].to_xarray()
-    return _with_runs({
+    return {
         "K2": change_of_patterns(blocks, trained, tables["pattern_quality"]),
         "K3": attention_beyond_distance(tables["link_blocks"]),
         "K4": change_of_last_layers(blocks, trained),
@@ -70,12 +85,7 @@ def measures_of_patterns(
         "K6": gain_of_linguistic_features(blocks, trained, sink),
         "K7": attention_at_same_distance(tables["verb_blocks"]),
         "K11": heads_on_special_tokens(blocks, trained),
-    })  # fmt: skip
-
-
-def _with_runs(frames: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """The frames with a column `runs`, 0 where no fine-tuning run is behind a claim."""
-    return {claim: units if "runs" in units else units.assign(runs=0) for claim, units in frames.items()}
+    }
 
 
 def task_blocks(blocks: xr.DataArray) -> Iterator[tuple[str, Blocks]]:
@@ -95,10 +105,9 @@ def over_tasks(
     for task, values in task_blocks(blocks):
         runs = [run for run in values["seed"].values if (task, run) in trained]
         if runs:
-            measured = measure(values.sel(seed=-1, drop=True), values.sel(seed=runs)).transpose(
-                "seed", "block"
-            )
-            units.append(frame({task: crossed_interval(measured.values)}, runs=len(runs)))
+            measured = measure(values.sel(seed=-1, drop=True), values.sel(seed=runs))
+            interval = crossed_interval(measured.transpose("seed", "block").values)
+            units.append(frame({task: interval}, runs=len(runs)))
         else:
             units.append(not_applicable(UNTRAINED, task))
     return together(units, "no other task")
@@ -123,16 +132,14 @@ def change_of_patterns(blocks: xr.DataArray, trained: Collection[Run], quality: 
 
 def attention_beyond_distance(blocks: pd.DataFrame) -> pd.DataFrame:
     """K3: attention to the link minus that to pairs at the same distance, of a head chosen on the other half."""
-    return over_blocks({name: on_other_half(link - control) for name, link, control in by_direction(blocks)})
+    return over_blocks({name: cross_fitted(link - control) for name, link, control in by_direction(blocks)})
 
 
 def attention_at_same_distance(blocks: pd.DataFrame) -> pd.DataFrame:
     """K7: attention at the same distance over attention to the link, of the head with most of the latter."""
     units = {}
     for name, link, control in by_direction(blocks.dropna(subset="mean")):
-        rows, first = np.arange(len(link)), np.arange(len(link)) % 2 == 0
-        best = np.where(first, *(link[half].mean(axis=0).argmax() for half in (~first, first)))
-        units[name] = control[rows, best] / link[rows, best]
+        units[name] = cross_fitted(link, scored=control) / cross_fitted(link)
     return over_blocks(units)
 
 
@@ -166,19 +173,16 @@ def sink_by_depth(blocks: xr.DataArray, sink: str) -> pd.DataFrame:
     """K5: attention to the sink in the last third of the layers minus the first, before fine-tuning."""
 
     def growth(token: str) -> dict[str, np.ndarray]:
-        differences = {}
+        units = {}
         for task, values in task_blocks(blocks):
             attention = by_layer(values.sel(seed=-1), token)
-            depth = attention.sizes["layer"]
-            early, late = (
-                attention.sel(layer=layers_within(depth, third)) for third in (FIRST_THIRD, LAST_THIRD)
-            )
-            differences[task] = (late.mean("layer") - early.mean("layer")).values
-        return differences
+            thirds = (layers_within(attention.sizes["layer"], third) for third in (FIRST_THIRD, LAST_THIRD))
+            early, late = (attention.sel(layer=layers).mean("layer") for layers in thirds)
+            units[task] = (late - early).values
+        return units
 
-    other = {"cls": "sep", "sep": "cls"}[sink]
-    token = f"[{sink.upper()}]"
-    return over_blocks(growth(token), growth(f"[{other.upper()}]")).assign(token=token)
+    token, other = f"[{sink.upper()}]", {"cls": SEP, "sep": CLS}[sink]
+    return over_blocks(growth(token), growth(other)).assign(token=token)
 
 
 def gain_of_linguistic_features(blocks: xr.DataArray, trained: Collection[Run], sink: str) -> pd.DataFrame:
@@ -215,7 +219,7 @@ def gain_of_pretraining(starts: pd.DataFrame, trained: Collection[Run]) -> pd.Da
             units.append(not_applicable(reason, task))
             continue
         one, other = pretrained["value"], random["value"]
-        low, high = np.nan, np.nan
+        low = high = np.nan
         if min(len(one), len(other)) > 1 and one.std() + other.std() > 0:
             low, high = stats.ttest_ind(one, other, equal_var=False).confidence_interval(0.95)
         gain, control = one.mean() - other.mean(), scores["constant"].iloc[0] - other.mean()
@@ -230,8 +234,7 @@ def heads_on_special_tokens(blocks: xr.DataArray, trained: Collection[Run]) -> p
         task: mean_interval(values.sel(seed=-1).squeeze("measure").values)
         for task, values in task_blocks(shares)
     }
-    after = over_tasks(shares, trained, lambda _, after: after.squeeze("measure"))
-    return with_control(after, before)
+    return with_control(over_tasks(shares, trained, lambda _, after: after.squeeze("measure")), before)
 
 
 def loss_without_linking_heads(

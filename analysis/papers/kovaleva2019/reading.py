@@ -21,7 +21,7 @@ from analysis.encoders.layout import Layout, Pieces, batches, layouts, piece_ran
 from analysis.encoders.models import Encoder
 from analysis.encoders.tap import read_layers
 from analysis.papers.kovaleva2019.labellers import RULES_DIGEST, Maps, label_maps, padded, real_tokens
-from analysis.papers.kovaleva2019.names import ARGUMENTS, CLS, FEATURES, NEGATION, PARTS_OF_SPEECH, SEP
+from analysis.papers.kovaleva2019.measures import ARGUMENTS, CLS, FEATURES, NEGATION, PARTS_OF_SPEECH, SEP
 from analysis.texts.examples import Example, Relation, Relations, Tag, clusters
 
 # The paper's list of negations as words; a contraction is two words, and the second is n't.
@@ -119,14 +119,14 @@ def feature_tokens(
     layout: Layout, example: Example, relations: Sequence[Relation], tags: Sequence[Tag]
 ) -> Bool[np.ndarray, "feature token"]:
     """Which tokens belong to each of FEATURES."""
-    words = {name: [tag for tag in tags if tag.upos in upos] for name, upos in PARTS_OF_SPEECH.items()}
-    words[NEGATION] = [
-        tag for tag in tags if example.texts[tag.text][slice(*tag.word)].lower() in NEGATIVE_WORDS
-    ]
-    spans = {name: [(tag.text, tag.word) for tag in tags] for name, tags in words.items()}
+    spans = {
+        name: [(tag.text, tag.word) for tag in tags if tag.upos in upos]
+        for name, upos in PARTS_OF_SPEECH.items()
+    }
+    words = {(tag.text, tag.word): example.texts[tag.text][slice(*tag.word)].lower() for tag in tags}
+    spans[NEGATION] = [place for place, word in words.items() if word in NEGATIVE_WORDS]
     for name, labels in ARGUMENTS.items():
-        arguments = (relation for relation in relations if relation.label in labels)
-        spans[name] = [(relation.text, relation.dependent) for relation in arguments]
+        spans[name] = [(pair.text, pair.dependent) for pair in relations if pair.label in labels]
     tokens = {name: pieces_of(layout, words) for name, words in spans.items()}
     tokens |= {"punctuation": layout.punctuation, CLS: layout.cls, SEP: layout.sep}
     return np.array([tokens[name] for name in FEATURES])

@@ -18,7 +18,7 @@ from analysis.encoders.interventions import predict
 from analysis.encoders.measures import decide, measure
 from analysis.encoders.models import Encoder, load_classifier, load_encoder, load_tokenizer, random_encoder
 from analysis.errors import InputError
-from analysis.papers.kovaleva2019.names import PRETRAINED, RANDOM, UNTUNED
+from analysis.papers.kovaleva2019.measures import PRETRAINED, RANDOM, UNTUNED
 from analysis.statistics.answers import Labels
 from analysis.statistics.changes import change_table, compared, rises
 from analysis.statistics.intervals import crossed_interval

@@ -8,15 +8,8 @@ import pandas as pd
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.papers.pascual2021.measures import ATTENTION, GLOBAL
-from analysis.scores.words import (
-    DIRECTIONS,
-    Attachment,
-    cross_fitted,
-    documents_of,
-    halves,
-    right,
-    split_words,
-)
+from analysis.scores.words import DIRECTIONS, Attachment, documents_of, halves, right, split_words
+from analysis.statistics.layers import cross_fitted
 from analysis.statistics.resampling import bca_interval
 from analysis.texts.dependencies import arcs, best_offsets, offset_table
 from analysis.texts.examples import sample

@@ -8,13 +8,13 @@ from analysis.scores.words import (
     DIRECTIONS,
     Attachment,
     attach,
-    cross_fitted,
     documents_of,
     halves,
     right,
     split_words,
     word_maps,
 )
+from analysis.statistics.layers import cross_fitted
 from analysis.texts.dependencies import OFFSETS, arcs, fixed_offset
 
 LAYERS, HEADS = 2, 3
@@ -84,6 +84,7 @@ def test_cross_fitting_against_a_loop():
     correct, on_other_map = rng.random((2, 60, 2, 3, 2)) < 0.4
     first_half = rng.random(60) < 0.5
     result, elsewhere = cross_fitted(correct, first_half), cross_fitted(correct, first_half, on_other_map)
+    assert (cross_fitted(correct) == cross_fitted(correct, np.arange(60) % 2 == 0)).all()
     for number in range(60):
         other = correct[first_half != first_half[number]].mean(axis=0)
         best = max(np.ndindex(*other.shape), key=lambda place: (other[place], [-index for index in place]))

@@ -4,7 +4,6 @@ import pytest
 
 from analysis.papers.clark2019.measures import CLAIMS, OPTIONAL, measures
 from analysis.statistics.claims import claim_table
-from analysis.statistics.layers import on_other_half
 
 LAYERS, BLOCKS = 6, 10
 NOISE = np.linspace(-0.01, 0.01, BLOCKS)
@@ -96,12 +95,6 @@ def test_the_choice_among_all_words_decides_about_coreference_and_the_other_is_i
     readings.loc[0, ["gain", "gain_low", "gain_high"]] = -0.07, -0.1, -0.04
     row = judged(coreference_readings=readings).loc["CL9"]
     assert row[["verdict", "estimate", "reference"]].tolist() == ["not supported", -0.07, 0.3]
-
-
-def test_the_half_that_chooses_a_head_does_not_score_it():
-    noise = np.random.default_rng(0).normal(0.5, 0.1, (10, 200))
-    assert abs(on_other_half(noise).mean() - 0.5) < 0.07
-    assert noise.mean(axis=0).max() > 0.57  # the best head of the same blocks
 
 
 def test_one_target_alone_does_not_support_both():

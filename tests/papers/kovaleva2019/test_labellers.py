@@ -6,7 +6,7 @@ from layouts_by_hand import PAIR, SINGLE
 
 from analysis.encoders.models import load_encoder
 from analysis.papers.kovaleva2019 import labellers
-from analysis.papers.kovaleva2019.names import BLOCK, BOTH, DIAGONAL, HETEROGENEOUS, PATTERNS, VERTICAL
+from analysis.papers.kovaleva2019.measures import BLOCK, BOTH, DIAGONAL, HETEROGENEOUS, PATTERNS, VERTICAL
 
 
 def batch_of(first: np.ndarray, second: np.ndarray) -> torch.Tensor:

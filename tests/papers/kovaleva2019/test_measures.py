@@ -4,8 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.papers.kovaleva2019.measures import CLAIMS, TABLES, measures
-from analysis.papers.kovaleva2019.names import LINGUISTIC, PATTERNS, SPECIAL_HEADS
+from analysis.papers.kovaleva2019.measures import (
+    CLAIMS,
+    LINGUISTIC,
+    PATTERNS,
+    SPECIAL_HEADS,
+    TABLES,
+    measures,
+)
 from analysis.statistics.claims import claim_table
 
 TASKS, LAYERS, BLOCKS = ("mrpc", "toy-qqp"), 6, 10

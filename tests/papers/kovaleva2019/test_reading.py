@@ -5,7 +5,7 @@ import xarray as xr
 from analysis.encoders.models import Encoder, load_tokenizer, random_encoder
 from analysis.papers.kovaleva2019 import reading
 from analysis.papers.kovaleva2019.labellers import label_maps
-from analysis.papers.kovaleva2019.names import CLS, FEATURES, SEP
+from analysis.papers.kovaleva2019.measures import CLS, FEATURES, SEP
 from analysis.texts.examples import Example, Relation, Tag
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse, tags

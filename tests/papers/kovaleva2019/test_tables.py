@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from analysis.papers.kovaleva2019 import tables
-from analysis.papers.kovaleva2019.names import FEATURES, PATTERNS
+from analysis.papers.kovaleva2019.measures import FEATURES, PATTERNS
 from analysis.papers.kovaleva2019.reading import LINK_MODES, LINKS
 
 N, LAYERS, HEADS = 12, 2, 3

@@ -6,7 +6,7 @@ from removals import logits, wrong
 
 from analysis.encoders.models import load_encoder
 from analysis.papers.kovaleva2019 import training
-from analysis.papers.kovaleva2019.names import PRETRAINED, RANDOM
+from analysis.papers.kovaleva2019.measures import PRETRAINED, RANDOM
 from analysis.texts.glue import load_examples
 
 TRAIN, DEV = (load_examples("toy-mrpc", split=split, n=16) for split in ("train", "dev"))
