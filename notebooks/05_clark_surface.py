@@ -44,8 +44,9 @@ from analysis.figures.attention import attention_lines
 from analysis.figures.colours import BLUE, GREEN, ORANGE, SKY, VERMILION, WINE
 from analysis.figures.theme import style
 from analysis.figures.words import finding
-from analysis.papers.clark2019 import distances, gradients, published, surface
+from analysis.papers.clark2019 import distances, gradients, surface
 from analysis.papers.clark2019.gradients import load_language_model
+from analysis.papers.clark2019.measures import COLUMN_NAMES, published
 from analysis.scores.extraction import read_attention
 from analysis.statistics.intervals import mean_interval
 from analysis.study.results import Results
@@ -148,14 +149,14 @@ looks = {
     for names, row in zip(panels, colours, strict=True)
     for name, look in zip(names, zip(row, "os^", strict=True), strict=True)
 }
-bert_base = published.table("layers")
+bert_base = published("layers")
 stretch = (model.layers - 1) / bert_base["layer"].max()  # 12 layers drawn over those of this encoder
 beside = passage_source != "bundled"  # no published value stands beside generated texts
 
 
 def draw_by_layer(axes: Axes, name: str) -> None:
     """Dots: heads. Line: mean of a layer. Dashed: published means of BERT-base."""
-    label = published.COLUMN_NAMES.get(name, name)
+    label = COLUMN_NAMES.get(name, name)
     colour, mark = looks.get(name, (BLUE, "o"))
     axes.scatter(table["layer"], table[name], s=6, alpha=0.4, linewidth=0, color=colour)
     axes.plot(table.groupby("layer")[name].mean(), color=colour, marker=mark, markersize=3.5, label=label)
@@ -243,7 +244,7 @@ def gradient_figure(by_head: pd.DataFrame) -> Figure:
     axes = theme.canvas(theme.DOUBLE * 0.75, 2.5)
     for name, mark in zip(gradients.GROUPS, "os^D", strict=True):
         rows, (colour, _) = by_head[by_head["group"] == name], looks.get(name, ("0.4", "D"))
-        label = published.COLUMN_NAMES.get(name, "other tokens")
+        label = COLUMN_NAMES.get(name, "other tokens")
         axes.scatter(rows["layer"], rows["importance"], s=6, alpha=0.4, linewidth=0, color=colour)
         axes.plot(
             rows.groupby("layer")["importance"].mean(), color=colour, marker=mark, markersize=3.5, label=label

@@ -55,9 +55,17 @@ from analysis.figures.claims import forest_plot
 from analysis.figures.colours import BLUE, VERMILION
 from analysis.figures.theme import style
 from analysis.figures.words import finding, share
-from analysis.papers.clark2019 import attachment, coreference, illustrations, probes, published
+from analysis.papers.clark2019 import attachment, coreference, probes
 from analysis.papers.clark2019.gradients import load_language_model
-from analysis.papers.clark2019.measures import CLAIMS, OPTIONAL, TABLES, measures
+from analysis.papers.clark2019.measures import (
+    CLAIMS,
+    OPTIONAL,
+    TABLES,
+    beside_coreference,
+    beside_dependencies,
+    beside_probes,
+    measures,
+)
 from analysis.scores.sink import sink
 from analysis.scores.words import attach
 from analysis.statistics.claim_pages import claims_markdown
@@ -120,7 +128,7 @@ results.save_table(relations, "clark_dependencies")
 
 # %%
 names = [
-    f"{row.relation} (n = {row.n}), head {row.layer}-{row.head} {illustrations.ARROWS[row.direction]}"
+    f"{row.relation} (n = {row.n}), head {row.layer}-{row.head} {attachment.ARROWS[row.direction]}"
     for row in relations.itertuples()
 ]
 place, significant = np.arange(len(relations)), relations["p_adjusted"] < alpha
@@ -173,7 +181,7 @@ finding(
 # %%
 best_heads = attachment.best_heads(attention_arcs, scored_arcs, arcs_minimum)
 results.save_table(best_heads, "clark_best_heads")
-comparison = published.beside_dependencies(relations, best_heads)
+comparison = beside_dependencies(relations, best_heads)
 printed = comparison.filter(regex="^(?!BERT)") if made_up else comparison.dropna(subset="BERT-base accuracy")
 printed.head(12).style.format(precision=1, na_rep="–").hide()
 
@@ -212,7 +220,7 @@ systems = antecedents[antecedents["system"].isin([*coreference.SYSTEMS, among_wo
 
 # %%
 kinds, place = ["all", *chains.KINDS], np.arange(len(systems))
-is_head, bert_base = systems["layer"].notna(), published.beside_coreference(systems)
+is_head, bert_base = systems["layer"].notna(), beside_coreference(systems)
 colours = np.where(is_head, VERMILION, BLUE)
 figure, grid = theme.rows_of_axes(len(kinds), 4, 0.2 * len(systems) + 0.6, sharex=True, sharey=True)
 for axes, kind, (low, high) in zip(grid, kinds, coreference.BOUNDS, strict=True):
@@ -281,8 +289,8 @@ finding(
 # %%
 single = relations[~relations["relation"].str.contains(r"all|\+")]  # without sums of relations
 largest_gains = single.sort_values("gain", ascending=False, kind="stable").head(4)
-sketches = illustrations.head_examples(model, attention_arcs, scored_arcs, largest_gains, rows=rows)
-sketches += illustrations.coreference_examples(model, texts, layer, head, rows)
+sketches = attachment.head_examples(model, attention_arcs, scored_arcs, largest_gains, rows=rows)
+sketches += attachment.coreference_examples(model, texts, layer, head, rows)
 
 # %%
 longest = max(len(sketch.forms) for sketch in sketches)
@@ -315,7 +323,7 @@ finding(
 # %%
 clusters = results.load_table("clark_clusters")
 rings = clusters.merge(
-    illustrations.linguistic_heads(relations, antecedents.dropna(subset="layer"), alpha), on=["layer", "head"]
+    attachment.linguistic_heads(relations, antecedents.dropna(subset="layer"), alpha), on=["layer", "head"]
 )
 rings[["layer", "head", "behaviour", "finds"]].head(12).style.hide()
 
@@ -363,7 +371,7 @@ means = probes.probe_means(probe_scores, alpha)
 print(f"Trained on {training['sentence'].nunique()} sentences; the word vectors are {vectors}.")
 
 # %%
-ordered = means.assign(published=published.beside_probes(means)).sort_values("mean", ignore_index=True)
+ordered = means.assign(published=beside_probes(means)).sort_values("mean", ignore_index=True)
 names = (ordered["probe"] + ", " + ordered["encoder"]).str.removesuffix(f", {probes.NO_ENCODER}")
 colours = np.where(ordered["encoder"] == model.name, BLUE, "0.5")
 axes = theme.canvas(theme.DOUBLE, 0.24 * len(ordered) + 0.9)

@@ -81,15 +81,6 @@ def masked(layout: Layout, encoder: Encoder, probability: float | int, seed: int
     return replace(layout, input_ids=ids, tokens=tokens), labels
 
 
-def _inputs(
-    encoder: Encoder, batch: Sequence[Masked]
-) -> tuple[dict[str, Tensor], Int[Tensor, "batch token"]]:
-    """One padded batch: the model's arguments, and the labels."""
-    sequences, labels = zip(*batch, strict=True)
-    padded = pad_sequence([torch.from_numpy(row) for row in labels], True, UNLABELLED)
-    return encoder.inputs(sequences), padded.to(encoder.device)
-
-
 def gradient_importance(
     encoder: Encoder,
     examples: Sequence[Example],
@@ -137,7 +128,9 @@ def _attention_gradients(
     encoder: Encoder, batch: Sequence[Masked]
 ) -> tuple[list[Float[Tensor, "batch head token token"]], Float[np.ndarray, "batch 2"]]:
     """Absolute gradients of every layer, and each sequence's mean loss and accuracy."""
-    inputs, labels = _inputs(encoder, batch)
+    sequences, labels = zip(*batch, strict=True)
+    padded = pad_sequence([torch.from_numpy(row) for row in labels], True, UNLABELLED)
+    inputs, labels = encoder.inputs(sequences), padded.to(encoder.device)
     labelled = labels != UNLABELLED
     targets, maps = labels[labelled], []
     with tap(encoder.model, lambda _, attention: maps.append(attention)), torch.enable_grad():

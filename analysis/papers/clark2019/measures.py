@@ -1,4 +1,4 @@
-"""The measures of the claims of Clark 2019, from the tables of its notebooks."""
+"""What each claim of Clark 2019 measures, from the tables of its notebooks; published values (see published.md)."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -11,7 +11,6 @@ import xarray as xr
 from jaxtyping import Float
 
 from analysis.papers.clark2019.coreference import AMONG
-from analysis.papers.clark2019.published import UNTRAINED
 from analysis.statistics.claims import frame, not_applicable, of_table, over_blocks, read_claims, with_control
 from analysis.statistics.intervals import mean_interval
 from analysis.statistics.layers import FIRST_THIRD, LAST_THIRD, MIDDLE_THIRD, cross_fitted, layers_within
@@ -27,14 +26,14 @@ OTHER = {"cls": "sep", "sep": "cls"}  # the special token that is not the sink
 
 def measures(tables: Mapping[str, pd.DataFrame], sink: str) -> dict[str, pd.DataFrame]:
     """The frame of every claim, by its id, from the saved tables `clark_<name>` of TABLES; `sink` is cls or sep."""
-    layers, relations, probes = tables["layer_blocks"], tables["dependencies"], tables["probes"]
-    layers, gaps = layers.set_index(["block", "layer"]).to_xarray(), tables["distance_blocks"]
+    layers = tables["layer_blocks"].set_index(["block", "layer"]).to_xarray()
+    relations, gaps = tables["dependencies"], tables["distance_blocks"]
     mean_of = partial(region_mean, layers)  # column, region
     single = relations["relation"].isin(STANFORD) & (relations["relation"] != "all")
-    return {
+    frames = {
         "CL1": attention_to_neighbours(tables["neighbour_blocks"]),
-        "CL2": attention_to_sink(layers, sink),
-        "CL3": attention_to_sink(layers, sink, from_itself=True),
+        "CL2": over_blocks(*({"": mean_of(token, MIDDLE_THIRD)} for token in (sink, OTHER[sink]))),
+        "CL3": over_blocks(*({"": mean_of(f"{token}_{token}", MIDDLE_THIRD)} for token in (sink, OTHER[sink]))),
         "CL4": over_blocks({
             "[CLS]": mean_of("cls", FIRST_THIRD) - mean_of("cls", LAST_THIRD),
             "full stops and commas": mean_of("punct", LAST_THIRD) - mean_of("punct", FIRST_THIRD),
@@ -42,15 +41,16 @@ def measures(tables: Mapping[str, pd.DataFrame], sink: str) -> dict[str, pd.Data
         "CL5": gradient_on_sink(layers, tables.get(OPTIONAL), sink),
         "CL6": entropy_gap(layers),
         "CL7": of_table(relations[single & (relations["n"] >= ARCS)], "relation", **GAIN),
-        "CL8": of_table(
-            relations[relations["relation"] == "all"], value="accuracy", control="offset_accuracy"
-        ),
+        "CL8": of_table(relations[relations["relation"] == "all"], value="accuracy", control="offset_accuracy"),
         "CL9": gain_over_rule(tables["coreference_readings"], "head match"),
         "CL10": gain_over_rule(tables["coreference_readings"], "rule-based"),
-        "CL11": probe_gain(probes, "distances + words"),
-        "CL12": probe_gain(probes, "attention + words", random_layers=True),
-        "CL13": over_blocks({"": gaps["gap"].to_numpy()}, {"": gaps["shuffled"].to_numpy()}),
+        "CL11": probe_gain(tables["probes"], "distances + words"),
+        "CL12": probe_gain(tables["probes"], "attention + words", random_layers=True),
+        "CL13": over_blocks(*({"": gaps[name].to_numpy()} for name in ("gap", "shuffled"))),
     }  # fmt: skip
+    for claim in ("CL2", "CL3", "CL5"):
+        frames[claim]["token"] = f"[{sink.upper()}]"
+    return frames
 
 
 def region_mean(
@@ -70,33 +70,22 @@ def attention_to_neighbours(blocks: pd.DataFrame) -> pd.DataFrame:
     return over_blocks(*sides)
 
 
-def attention_to_sink(layers: xr.Dataset, sink: str, from_itself: bool = False) -> pd.DataFrame:
-    """CL2, CL3: attention to the sink, of all tokens or of itself, in the middle third of the layers.
-
-    The control is the other special token.
-    """
-    values, control = (
-        region_mean(layers, f"{token}_{token}" if from_itself else token, MIDDLE_THIRD)
-        for token in (sink, OTHER[sink])
-    )
-    return over_blocks({"": values}, {"": control}).assign(token=f"[{sink.upper()}]")
-
-
 def gradient_on_sink(layers: xr.Dataset, gradients: pd.DataFrame | None, sink: str) -> pd.DataFrame:
     """CL5: the gradient on the sink over that on words, mean of the layers where the sink gets most attention.
 
     Not applicable without gradients, which need a masked language model, and without such a layer.
     """
-    token, means = f"[{sink.upper()}]", layers.mean("block")
+    means = layers.mean("block")
     leads = (means[sink] > means[OTHER[sink]] + means["punct"]).values
     if gradients is None:
-        return not_applicable("the encoder is no masked language model").assign(token=token)
+        return not_applicable("the encoder is no masked language model")
     if not leads.any():
-        reason = "in no layer the sink gets more attention than the other special token, stops and commas"
-        return not_applicable(reason).assign(token=token)
+        return not_applicable(
+            "in no layer the sink gets more attention than the other special token, stops and commas"
+        )
     by_group = gradients.set_index(["block", "layer", "group"])["importance"].to_xarray().isel(layer=leads)
     ratio = (by_group.sel(group=sink) / by_group.sel(group="other")).mean("layer")
-    return over_blocks({"": ratio.values}).assign(token=token)
+    return over_blocks({"": ratio.values})
 
 
 def entropy_gap(layers: xr.Dataset) -> pd.DataFrame:
@@ -130,3 +119,57 @@ def probe_gain(probes: pd.DataFrame, control: str, random_layers: bool = False) 
     )
     gains = (value - other).dropna()
     return frame({"": mean_interval(gains.to_numpy())}, runs=len(gains))
+
+
+COLUMN_NAMES = {  # columns of the surface table in words
+    "previous": "previous token",
+    "next": "next token",
+    "most": "most attended token",
+    "cls": "[CLS]",
+    "sep": "[SEP]",
+    "punct": "full stops and commas",
+    "cls_cls": "[CLS] to [CLS]",
+    "sep_sep": "[SEP] to [SEP]",
+    "rest_sep": "other tokens to [SEP]",
+    "self": "itself",
+}
+# Systems of Table 2; by its values, its nearest mention is the nearest on either side.
+PRINTED_SYSTEMS = {"nearest, either side": "Nearest", "head match": "Head match", "rule-based": "Rule-based"}
+PUBLISHED_HEAD = "BERT head 4-3"
+UNTRAINED = "random layers"  # the end of the names of untrained encoders, and their name in Table 3
+
+
+def published(name: str) -> pd.DataFrame:
+    """A table of BERT-base from the paper or the authors' notebook; published.md says what is in it.
+
+    dependencies (Table 1), coreference (2) and probes (3) in percent; layers (means over the heads of a layer, read off
+    figures 2 and 4, with the names of `surface_table`).
+    """
+    path = Path(__file__).with_name(f"published_{name}.csv")
+    return pd.read_csv(path, keep_default_na=False, na_values=[""])
+
+
+def beside_dependencies(relations: pd.DataFrame, best_heads: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies in percent: of a `dependency_table`, of `best_heads` (same data), and in the authors' notebook."""
+    result = relations[["accuracy", "offset_accuracy"]].set_axis(["held out", "offset"], axis=1)
+    same_data = best_heads.set_index("relation")["accuracy"]
+    result.insert(1, "same data", relations["relation"].map(same_data))
+    bert_base = published("dependencies").set_index("relation")[["head", "accuracy", "offset_accuracy"]]
+    bert_base = bert_base.reindex(relations["relation"].map(STANFORD)).reset_index(drop=True)
+    return pd.concat([relations["relation"], 100 * result, bert_base.add_prefix("BERT-base ")], axis=1)
+
+
+def beside_coreference(systems: pd.DataFrame) -> pd.DataFrame:
+    """Accuracies of Table 2 for each row of `clark_coreference`; the head of the paper stands beside every head."""
+    names = systems["system"].map(PRINTED_SYSTEMS).mask(systems["layer"].notna(), PUBLISHED_HEAD)
+    return published("coreference").set_index("system").reindex(names).set_index(systems.index) / 100
+
+
+def beside_probes(means: pd.DataFrame) -> pd.Series:
+    """The value of Table 3, in percent, for each row of `probe_means`; NaN for a probe that the paper lacks."""
+    names = pd.DataFrame({
+        "probe": means["probe"].str.replace("words", "GloVe"),
+        "encoder": means["encoder"].mask(means["encoder"] != "none", "BERT-base"),
+    })  # fmt: skip
+    names["encoder"] = names["encoder"].mask(means["encoder"].str.endswith(UNTRAINED), UNTRAINED)
+    return names.merge(published("probes"), how="left")["uas"].set_axis(means.index)

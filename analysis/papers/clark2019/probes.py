@@ -98,10 +98,8 @@ class Probe(nn.Module):
         """Uniform random weights for every seed, after Glorot and Bengio 2010; the last two sizes are the fans."""
         fan_in, fan_out = (shape[-1], shape[-1]) if len(shape) < 2 else shape[-2:]
         bound = (6 / (fan_in + fan_out)) ** 0.5
-        weights = [
-            torch.rand(shape, generator=generator) * 2 * bound - bound for generator in self.generators
-        ]
-        return nn.Parameter(torch.stack(weights))
+        weights = torch.stack([torch.rand(shape, generator=generator) for generator in self.generators])
+        return nn.Parameter(weights * 2 * bound - bound)
 
     def zeros(self, size: int) -> nn.Parameter:
         """A bias for every seed."""
@@ -181,9 +179,8 @@ class DistanceProbe(Probe):
         candidates = pad(batch.vectors, (0, 0, 1, 0))  # zero for ROOT
         features = distance_features(batch)
         distance_units = features.flatten(0, 2) @ distance + self.bias[:, None]
-        dependent_units = (batch.vectors @ dependent[:, None])[:, :, :, None] * batch.is_word[
-            :, None, :-1, None
-        ]
+        dependent_units = (batch.vectors @ dependent[:, None])[:, :, :, None]
+        dependent_units = dependent_units * batch.is_word[:, None, :-1, None]
         candidate_units = (candidates @ candidate[:, None])[:, :, None]
         units = distance_units.view(-1, *features.shape[:3], HIDDEN) + dependent_units + candidate_units
         logits = torch.tanh(units).flatten(1, 3) @ self.out + self.out_bias[:, None]
@@ -248,11 +245,8 @@ def train(
     """
     total = ceil(len(data.pieces) / BATCH)
     bar = tqdm(batches_of(encoder, data, BATCH, 0), "probes", total, unit="batch", disable=not progress)
-    steps = (
-        batch.part(slice(start, start + step))
-        for indices, batch in bar
-        for start in range(0, len(indices), step)
-    )
+    parts = ((batch, start) for indices, batch in bar for start in range(0, len(indices), step))
+    steps = (batch.part(slice(start, start + step)) for batch, start in parts)
 
     def loss(batch: Batch) -> Float[Tensor, ""]:
         return sum(_loss(probe(batch), batch.heads) for probe in probes.values())

@@ -2,7 +2,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.encoders.models import load_encoder
-from analysis.papers.clark2019 import coreference, illustrations
+from analysis.papers.clark2019 import attachment as module
+from analysis.papers.clark2019 import coreference
 from analysis.papers.clark2019.attachment import dependency_table
 from analysis.scores.words import DIRECTIONS, attach, split_words, word_maps
 from analysis.texts.chains import read_chains
@@ -10,7 +11,7 @@ from analysis.texts.dependencies import arcs
 
 
 def test_first_hit_and_first_miss_of_each_relation(tiny, words, monkeypatch):
-    monkeypatch.setattr(illustrations, "LENGTHS", (4, 14))
+    monkeypatch.setattr(module, "LENGTHS", (4, 14))
     scored, attachment = arcs(words), attach(tiny, words, progress=False)
     table = dependency_table(attachment, scored, minimum=20, resamples=99).head(3)
     forms = words.groupby("sentence")["form"].agg(list)
@@ -18,7 +19,7 @@ def test_first_hit_and_first_miss_of_each_relation(tiny, words, monkeypatch):
         number: word_maps(tiny, split_words(tiny.tokenizer, [sentence]).kept[0])[..., 1:-1, 1:-1]
         for number, sentence in forms.items()
     }
-    examples = iter(illustrations.head_examples(tiny, attachment, scored, table))
+    examples = iter(module.head_examples(tiny, attachment, scored, table))
     for row in table.itertuples():
         rows = scored[(scored["relation"] == row.relation) & (scored["head"] > 0)]
         first = {}
@@ -28,7 +29,7 @@ def test_first_hit_and_first_miss_of_each_relation(tiny, words, monkeypatch):
             first.setdefault(bool(attention.argmax() == arc.head - 1), arc)
         for hit, arc in sorted(first.items(), reverse=True):
             example = next(examples)
-            outcome, arrow = "hit" if hit else "miss", illustrations.ARROWS[row.direction]
+            outcome, arrow = "hit" if hit else "miss", module.ARROWS[row.direction]
             assert example.title == f"{row.relation} {row.layer}-{row.head}: {outcome}\n{arrow}"
             assert example.forms == forms[arc.sentence]
             step = 1 if row.direction == DIRECTIONS[0] else -1
@@ -42,10 +43,10 @@ def test_first_hit_and_first_miss_of_each_relation(tiny, words, monkeypatch):
 
 
 def test_a_hit_and_a_miss_of_each_head_for_antecedents(bundled, monkeypatch):
-    monkeypatch.setattr(illustrations, "DISTANCES", (1, 30))
+    monkeypatch.setattr(module, "DISTANCES", (1, 30))
     encoder = load_encoder("minilm")  # heads with random weights hit nothing
     texts = coreference.beginnings(encoder, read_chains([bundled]).documents)
-    examples = illustrations.coreference_examples(encoder, texts, 2, 9)
+    examples = module.coreference_examples(encoder, texts, 2, 9)
     titles = [example.title.splitlines()[0] for example in examples]
     assert titles == ["coreference 2-9: hit", "coreference 2-9: miss"]
     for example in examples:
@@ -63,4 +64,4 @@ def test_linguistic_heads_beat_the_offset_or_find_antecedents():
     })  # fmt: skip
     readings = pd.DataFrame({"layer": [2], "head": [3]}, dtype="Int64")
     expected = [[0, 1, "obj, det"], [2, 3, "coreference"]]
-    assert illustrations.linguistic_heads(dependencies, readings).to_numpy().tolist() == expected
+    assert module.linguistic_heads(dependencies, readings).to_numpy().tolist() == expected
