@@ -51,8 +51,8 @@ precision: str = "float32"  # of effective attention; derivatives are always flo
 
 # %%
 from analysis.encoders.models import load_encoder
-from analysis.papers.pascual2021 import discrepancy, maps, roles
-from analysis.papers.pascual2021.maps import MapStore
+from analysis.papers.pascual2021 import attribution, discrepancy, roles
+from analysis.papers.pascual2021.attribution import MapStore
 from analysis.papers.pascual2021.measures import ATTENTION, EFFECTIVE, EFFECTIVE_SUM, GLOBAL, LOCAL
 from analysis.scores.extraction import extract
 from analysis.statistics.roles import compose
@@ -105,8 +105,8 @@ print(
 short_sample = roles.short_examples(model, examples, pieces, attributed, seed)
 map_stores = {
     ATTENTION: MapStore(ATTENTION),
-    LOCAL: MapStore(maps.local_attribution(probes, seed)),
-    GLOBAL: MapStore(maps.attribution(probes, seed)),
+    LOCAL: MapStore(attribution.local_attribution(probes, seed)),
+    GLOBAL: MapStore(attribution.attribution(probes, seed)),
 }
 sources = {name: store.source for name, store in map_stores.items()}
 sources |= {EFFECTIVE: EFFECTIVE, EFFECTIVE_SUM: EFFECTIVE_SUM}

@@ -71,7 +71,7 @@ from analysis.figures import colours, theme
 from analysis.figures.claims import forest_plot
 from analysis.figures.theme import style
 from analysis.figures.words import finding
-from analysis.papers.pascual2021 import attribution, dependencies, discrepancy, drawing, maps, measures, roles
+from analysis.papers.pascual2021 import attribution, discrepancy, drawing, measures, roles
 from analysis.papers.pascual2021.measures import ATTENTION, EFFECTIVE, EFFECTIVE_SUM, GLOBAL, LOCAL
 from analysis.scores.extraction import read_attention
 from analysis.scores.words import attach
@@ -120,8 +120,8 @@ example = examples[suitable[0] if len(suitable) else lengths.argmax()]
 map_sources = {
     ATTENTION: ATTENTION,
     EFFECTIVE: EFFECTIVE,
-    LOCAL: maps.local_attribution(shown_probes, seed),
-    GLOBAL: maps.attribution(shown_probes, seed),
+    LOCAL: attribution.local_attribution(shown_probes, seed),
+    GLOBAL: attribution.attribution(shown_probes, seed),
 }
 readings = {
     name: read_attention(model, example, model.positions, maps=source) for name, source in map_sources.items()
@@ -206,7 +206,7 @@ scales = {
 }
 figure, grid = plt.subplots(2, 2, figsize=(theme.DOUBLE, 3.4), sharex=True, sharey=True, layout="constrained")
 for row, (measure, scale) in zip(grid, scales.items(), strict=True):
-    for axes, (subset, title) in zip(row, drawing.TOKENS.items(), strict=True):
+    for axes, (subset, title) in zip(row, measures.TOKENS.items(), strict=True):
         mesh = theme.layer_head_mesh(axes, by_head[measure, subset].unstack("head").to_numpy(), **scale)
         axes.set_title(title if measure == "pearson" else "")
     figure.colorbar(mesh, ax=row, label=drawing.MEASURES[measure], pad=0.02)
@@ -316,13 +316,13 @@ finding(
 # %%
 documents = {"folder": results.cache / "dependencies", "n": dependency_documents, "seed": seed}
 words = read_trees(conllu_files(dependency_files, split="dev", **documents)).words
-sentences = dependencies.short_sentences(model, words, dependency_pieces, dependency_sentences, seed)
+sentences = roles.short_sentences(model, words, dependency_pieces, dependency_sentences, seed)
 derivatives = attribution.attributions(probes, seed)
 attachments = {
     ATTENTION: attach(model, sentences),
     GLOBAL: attach(model, sentences, budget=1, maps=derivatives),
 }
-relations = dependencies.dependency_survival(attachments, dependency_minimum, resamples, seed)
+relations = roles.dependency_survival(attachments, dependency_minimum, resamples, seed)
 results.save_table(relations, "pascual_dependencies")
 results.save_figure(drawing.accuracy_by_relation(relations), "pascual-F7-dependencies")
 

@@ -66,7 +66,7 @@ def extract_states(
     """The scores of several states of one model on the same sequences, as `extract` gives them, by name.
 
     All states share the tokenizer, sieves and batches. `maps` is a source of maps or its name ("attention",
-    "uniform", "shuffled", "twin", "spread", and those of `papers.pascual2021.maps` once it is imported). `max_tokens`
+    "uniform", "shuffled", "twin", "spread", or one of `papers.pascual2021.attribution` once imported). `max_tokens`
     cuts a sequence; `budget` limits the padded tokens of a batch and does not change the result (1e-5). `arithmetic`
     "published" divides the local band as the authors' code does. `statistics` are further numbers for every sequence
     and head, by name; their units are tokens. `segment_ids` as in `layouts`. If the rows of the maps do not sum to 1,

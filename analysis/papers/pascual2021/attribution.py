@@ -1,8 +1,13 @@
-"""Attribution: how much a head's output depends on each input token, by gradients (Pascual 2021)."""
+"""Attribution: how much a head's output depends on each input token, by gradients (Pascual 2021).
+
+Importing this module makes maps known to `extract(..., maps=...)`: attribution, local_attribution, and effective and
+effective_sum (effective attention, Brunner 2020).
+"""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from zlib import crc32
 
 import numpy as np
@@ -11,11 +16,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.func import jvp, vmap
 
-from analysis.encoders.layout import Pieces
+from analysis.encoders.layout import Layout, Pieces
 from analysis.encoders.models import Encoder
 from analysis.encoders.prefixes import Call, body, recorded_calls
-from analysis.encoders.tap import AllRead, Read, Reading, ValueReader, read_layers, tap
+from analysis.encoders.tap import AllRead, Attention, Read, Reading, ValueReader, read_layers, tap
 from analysis.errors import InputError
+from analysis.scores.maps import MAPS, ReadMaps, Source, find_source
 
 # Where hidden states enter: after the normalisation of the embeddings, before it, or before every layer.
 POST_LN, PRE_LN, LAYERS = STARTS = ("post_ln", "pre_ln", "layers")
@@ -79,10 +85,8 @@ def attributed(
         return jvp(function, (hidden,), (tangent,))[1].square().sum(-1)[:, 0]
 
     count = len(directions)
-    numbers = tokens * (
-        width * (encoder.layers + PER_WIDTH) + PER_PAIR * encoder.heads * tokens
-    )  # of a derivative
-    at_once = max(1, int(MEMORY / numbers / torch.float32.itemsize))
+    per_token = width * (encoder.layers + PER_WIDTH) + PER_PAIR * encoder.heads * tokens
+    at_once = max(1, int(MEMORY / (tokens * per_token) / torch.float32.itemsize))
     for chunk in torch.arange(tokens * count, device=hidden.device).split(at_once):
         token, probe = chunk // count, chunk % count
         tangents = hidden.new_zeros(len(chunk), parts, 1, tokens, width)
@@ -149,3 +153,94 @@ def _layer_by_layer(encoder: Encoder, calls: Sequence[Call], hidden: Hidden) -> 
             with suppress(AllRead):
                 module(layer_input, *arguments[1:], **options)
     return torch.stack(contexts)
+
+
+Values = Float[Tensor, "batch head token size"]
+
+
+def effective(
+    encoder: Encoder, batch: Sequence[Pieces], read: Read, check: bool = False, sums: bool = False
+) -> None:
+    """Reads the effective attention of every layer: attention minus its projection on the left null space of the
+    values.
+
+    The rest gives the same head output: A_eff V = A V. If a sequence has at most as many tokens as a value vector has
+    entries, there is no null space, and its attention is returned unchanged. With `sums`, a column of ones is appended
+    to the values, so that rows keep their sums. Entries may be negative, and without `sums` rows need not sum to 1:
+    they are not distributions. Source: Brunner 2020; departure: the basis of the values comes from a QR decomposition,
+    which needs no threshold for the rank.
+    """
+
+    lengths = torch.tensor([len(sequence) for sequence in batch], device=encoder.device)
+
+    def project(layer: int, reading: Reading) -> None:
+        read(layer, _effective(reading.weights, reading.values, lengths, sums))
+
+    read_layers(encoder, batch, ValueReader(project), check)
+
+
+def _effective(weights: Attention, values: Values, lengths: Tensor, sums: bool) -> Attention:
+    """The attention of one layer, projected on the span of the values and, with `sums`, of a column of ones."""
+    # Compare the true length: a short sequence has no null space, however far the batch is padded.
+    long = lengths > values.shape[-1]
+    if sums:
+        values = torch.cat([values, values.new_ones(*values.shape[:-1], 1)], dim=-1)
+    real = torch.arange(weights.shape[-1], device=weights.device) < lengths[:, None]
+    result = weights.clone()
+    if long.any():
+        without_padding = values * real[:, None, :, None]
+        basis, _ = torch.linalg.qr(without_padding[long])
+        result[long] = weights[long] @ basis @ basis.mT
+    return result
+
+
+def attribution(probes: int | None = PROBES, seed: int = 0) -> Source:
+    """Maps of how much each head's output depends on each input token (see `attribution.attributions`)."""
+    return Source("attribution", attributions(probes, seed, POST_LN))
+
+
+def local_attribution(probes: int | None = PROBES, seed: int = 0) -> Source:
+    """The same with respect to each layer's own input: what a head does with it, without the mixing in lower layers."""
+    return Source("local_attribution", attributions(probes, seed, LAYERS))
+
+
+class MapStore:
+    """The maps of one slow source on one encoder, by the id of the sequence (4 bytes a layer, head and token pair).
+
+    `sequences` are those whose maps are stored, in the order in which they were computed.
+    """
+
+    def __init__(self, of: str | ReadMaps | Source = "attention"):
+        self.of = find_source(of)
+        self.maps: dict[str, Float[Tensor, "layer head token token"]] = {}
+        self.sequences: list[Layout] = []
+
+    @property
+    def source(self) -> Source:
+        """A source that reads stored maps, and computes and stores missing ones."""
+        return replace(self.of, read=self.read, prepare=None)
+
+    def read(self, encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
+        """Calls `read(layer, maps)` for the padded batch."""
+        missing = [layout for layout in batch if layout.id not in self.maps]
+        layers: list[Tensor] = []
+        if missing:
+            self.of.read(encoder, missing, lambda _, maps, *__: layers.append(maps), check)
+        for number, layout in enumerate(missing):
+            size = len(layout)
+            self.maps[layout.id] = torch.stack([maps[number, :, :size, :size] for maps in layers])
+            self.sequences.append(layout)
+        longest = max(map(len, batch))
+        for layer in range(encoder.layers):
+            padded = torch.zeros(len(batch), encoder.heads, longest, longest, device=encoder.device)
+            for row, layout in zip(padded, batch, strict=True):
+                row[:, : len(layout), : len(layout)] = self.maps[layout.id][layer]
+            read(layer, padded)
+
+
+MAPS |= {
+    "effective": Source("effective", effective, distributions=False),
+    "effective_sum": Source("effective_sum", partial(effective, sums=True), distributions=False),
+    "attribution": attribution(),
+    "local_attribution": local_attribution(),
+}

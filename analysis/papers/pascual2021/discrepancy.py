@@ -11,8 +11,7 @@ from tqdm import tqdm
 
 from analysis.encoders.layout import Layout
 from analysis.encoders.models import Encoder
-from analysis.papers.pascual2021.attribution import attributed
-from analysis.papers.pascual2021.maps import MapStore
+from analysis.papers.pascual2021.attribution import MapStore, attributed
 from analysis.papers.pascual2021.measures import (
     ATTENTION,
     GLOBAL,

@@ -12,38 +12,27 @@ from matplotlib.figure import Figure
 
 from analysis.figures import theme
 from analysis.figures.colours import BLUE, GREEN, GREY, ORANGE, PURPLE, SEQUENTIAL, VERMILION
-from analysis.papers.pascual2021.measures import (
-    ATTENTION,
-    EFFECTIVE,
-    EFFECTIVE_SUM,
-    GLOBAL,
-    JSD,
-    LOCAL,
-    MIXING,
-    TOKENS,
-    VALUES,
-    WHOLE,
-)
+from analysis.papers.pascual2021 import measures
 
 # Colour, marker and label of every map, and of every pair of maps.
 MAPS = {
-    ATTENTION: (BLUE, "o", "attention"),
-    LOCAL: (GREEN, "^", "local attribution"),
-    GLOBAL: (VERMILION, "s", "attribution"),
-    EFFECTIVE: (ORANGE, "D", "effective attention"),
-    EFFECTIVE_SUM: (PURPLE, "v", "effective, sums kept"),
+    measures.ATTENTION: (BLUE, "o", "attention"),
+    measures.LOCAL: (GREEN, "^", "local attribution"),
+    measures.GLOBAL: (VERMILION, "s", "attribution"),
+    measures.EFFECTIVE: (ORANGE, "D", "effective attention"),
+    measures.EFFECTIVE_SUM: (PURPLE, "v", "effective, sums kept"),
 }
 PAIRS = {
-    WHOLE: (VERMILION, "s", "attention and attribution"),
-    VALUES: (GREEN, "^", "attention and local attribution"),
-    MIXING: (BLUE, "o", "local and global attribution"),
+    measures.WHOLE: (VERMILION, "s", "attention and attribution"),
+    measures.VALUES: (GREEN, "^", "attention and local attribution"),
+    measures.MIXING: (BLUE, "o", "local and global attribution"),
 }
 SYSTEMS = {
     "attention": (BLUE, "o", "best head on attention"),
     "attribution_same_head": (GREEN, "^", "same head on attribution"),
     "attribution": (VERMILION, "s", "best head on attribution"),
 }
-MEASURES = {JSD: "Jensen-Shannon\ndivergence (bits)", "pearson": "Pearson correlation\nof rows"}
+MEASURES = {measures.JSD: "Jensen-Shannon\ndivergence (bits)", "pearson": "Pearson correlation\nof rows"}
 
 
 def map_panels(
@@ -82,9 +71,9 @@ def discrepancy_panels(discrepancy: pd.DataFrame) -> Figure:
     figure, grid = plt.subplots(2, 2, figsize=size, sharex=True, sharey="row", layout="constrained")
     for row, (measure, label) in zip(grid, MEASURES.items(), strict=True):
         row[0].set_ylabel(label)
-        for axes, tokens in zip(row, TOKENS, strict=True):
+        for axes, tokens in zip(row, measures.TOKENS, strict=True):
             _draw_pairs(axes, by_layer[(by_layer["measure"] == measure) & (by_layer["tokens"] == tokens)])
-    for axes, title in zip(grid[0], TOKENS.values(), strict=True):
+    for axes, title in zip(grid[0], measures.TOKENS.values(), strict=True):
         axes.set_title(title)
     figure.supxlabel(theme.LAYER)
     figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
@@ -110,9 +99,8 @@ def accuracy_by_relation(relations: pd.DataFrame) -> Figure:
         heights = np.arange(len(relations)) + 0.22 * (number - 1)
         axes.hlines(heights, relations[f"{name}_low"], relations[f"{name}_high"], color=colour, linewidth=1)
         axes.plot(relations[name], heights, mark, color=colour, markersize=4, label=label)
-    axes.plot(
-        relations["offset_accuracy"], relations.index, "d", color="0.4", ms=4, label="best fixed offset"
-    )
+    offset = {"color": "0.4", "ms": 4, "label": "best fixed offset"}
+    axes.plot(relations["offset_accuracy"], relations.index, "d", **offset)
     axes.set_yticks(relations.index, labels=relations["relation"] + " (" + relations["n"].astype(str) + ")")
     axes.set(ylim=(len(relations) - 0.5, -0.5), xlim=(-0.02, 1.02), ylabel="relation (arcs)")
     axes.set_xlabel("accuracy: proportion of arcs")
@@ -122,7 +110,7 @@ def accuracy_by_relation(relations: pd.DataFrame) -> Figure:
 
 def agreement_panels(survival: pd.DataFrame) -> Figure:
     """Cohen's kappa of the labels on attention and on another map: a panel per map, a mark per role, task and state."""
-    roles, others = theme.in_order(survival["role"]), [name for name in MAPS if name != ATTENTION]
+    roles, others = theme.in_order(survival["role"]), [name for name in MAPS if name != measures.ATTENTION]
     figure, grid = theme.rows_of_axes(len(others), len(others), 3.6, sharex=True, sharey=True)
     for axes, name in zip(grid, others, strict=True):
         colour, _, title = MAPS[name]

@@ -50,11 +50,8 @@ def delimiter_labels_left(effective: pd.DataFrame) -> pd.DataFrame:
     rows = effective[(effective["role"] == "delimiter") & (effective["n"] >= FEWEST)]
     if rows.empty:
         return not_applicable(SHORT)
-    numbers = (
-        rows.set_index([*RUN, "map"])[["heads", "heads_low", "heads_high"]]
-        .astype(float)
-        .set_axis(ENDS, axis=1)
-    )
+    numbers = rows.set_index([*RUN, "map"])[["heads", "heads_low", "heads_high"]].astype(float)
+    numbers = numbers.set_axis(ENDS, axis=1)
     on_attention = numbers["value"].xs(ATTENTION, level="map")
     shares = numbers.div(on_attention[on_attention > 0], axis=0).dropna().reset_index()
     return mean_by(shares[shares["map"].isin(DEFINITIONS)].replace({"map": DEFINITIONS}), "map")

@@ -8,8 +8,13 @@ from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.encoders.tap import ValueReader, read_layers
 from analysis.papers.pascual2021 import attribution as module
-from analysis.papers.pascual2021.attribution import STARTS, attributed, head_outputs
-from analysis.papers.pascual2021.maps import attribution, local_attribution
+from analysis.papers.pascual2021.attribution import (
+    STARTS,
+    attributed,
+    attribution,
+    head_outputs,
+    local_attribution,
+)
 from analysis.texts.examples import Example
 
 EXAMPLES = [Example("long", SENTENCES[0]), Example("short", "She ran .")]

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from analysis.errors import InputError
-from analysis.papers.pascual2021.dependencies import dependency_survival
+from analysis.papers.pascual2021.roles import dependency_survival
 from analysis.scores.words import Attachment
 from analysis.texts.dependencies import conllu_files, read_trees
 

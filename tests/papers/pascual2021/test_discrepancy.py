@@ -6,7 +6,7 @@ from scipy.spatial.distance import jensenshannon
 
 from analysis.encoders.layout import layouts
 from analysis.papers.pascual2021 import discrepancy
-from analysis.papers.pascual2021.maps import MapStore, attribution, local_attribution
+from analysis.papers.pascual2021.attribution import MapStore, attribution, local_attribution
 from analysis.papers.pascual2021.measures import JSD, MIXING, RATIO, VALUES, WHOLE
 from analysis.papers.pascual2021.roles import PATTERNS, short_examples, with_patterns
 from analysis.scores.extraction import extract

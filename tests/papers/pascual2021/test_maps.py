@@ -5,7 +5,7 @@ import torch
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder
 from analysis.encoders.tap import Reading, ValueReader, read_layers
-from analysis.papers.pascual2021.maps import MAPS, MapStore
+from analysis.papers.pascual2021.attribution import MAPS, MapStore
 from analysis.scores.extraction import extract
 from analysis.scores.maps import Source, twin
 from analysis.statistics.roles import compose
