@@ -53,8 +53,7 @@ from analysis.figures.diagrams import attention_maps, sieve_diagrams
 from analysis.figures.grids import head_grids
 from analysis.figures.theme import style
 from analysis.figures.words import finding
-from analysis.papers.pande2021.drawing import score_histograms
-from analysis.papers.pande2021.drawn_sieves import illustration, role_sieves
+from analysis.papers.pande2021.drawing import illustration, role_sieves, score_histograms
 from analysis.scores.extraction import extract, read_attention
 from analysis.statistics.roles import COARSE, compose
 from analysis.statistics.significance import Rule, published_table

@@ -1,6 +1,8 @@
-"""Figures of single scores, of the attention mass, and of labels in several fine-tuning runs."""
+"""Figures of single scores, attention mass and labels by run; the short sequence of F1 and F2, and its sieves."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -8,8 +10,13 @@ import xarray as xr
 from jaxtyping import Float
 from matplotlib.figure import Figure
 
+from analysis.encoders.models import Encoder
 from analysis.figures import theme
 from analysis.figures.colours import BLACK, BLUE, MISSING, ORANGE, VERMILION, colour
+from analysis.scores.extraction import read_sieves
+from analysis.statistics.roles import DIRECTIONS, RELATIONS, ROLES, WINDOWS
+from analysis.texts.examples import Example, Relation, Relations
+from analysis.texts.glue import PAIR
 
 EDGES = np.geomspace(0.1, 100, 41)  # of the bins of scores
 TYPICAL, NEAREST = "a typical head with the role", "the head nearest to τ"
@@ -34,9 +41,8 @@ def score_histograms(
             axes.stairs(_frequencies(values), EDGES, label=label, **EXAMPLES[label])
         axes.axvline(tau, color="black", linestyle="--", linewidth=0.8, label=f"τ = {tau:g}")
         axes.set(title=title if len(rows) else f"{title}: not applicable", xscale="log", yticks=[])
-    handles = {
-        name: handle for axes in grid for handle, name in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
+    legends = (zip(*axes.get_legend_handles_labels(), strict=True) for axes in grid)
+    handles = {name: handle for legend in legends for handle, name in legend}
     figure.legend(handles.values(), handles, ncols=4, loc="outside upper center")
     figure.supxlabel("sieve bias score of one sequence (1 = uniform attention; below 0.1 at the left edge)")
     figure.supylabel("frequency (highest bin = 1)")
@@ -62,11 +68,8 @@ def _example_heads(rows: pd.DataFrame, tau: float) -> Iterator[tuple[int, int, s
 def mass_lines(masses: pd.DataFrame, tasks: Sequence[str]) -> Figure:
     """The mean attention to [SEP], [CLS] and other tokens by layer, before (dashed) and after fine-tuning, by task."""
     means = masses.groupby(["task", "state", "layer"])[["sep", "cls", "other"]].mean()
-    marks = {
-        "sep": ("d", colour("sep"), "[SEP]"),
-        "cls": ("^", colour("cls"), "[CLS]"),
-        "other": ("o", "0.2", "other tokens"),
-    }
+    marks = {"sep": ("d", colour("sep"), "[SEP]"), "cls": ("^", colour("cls"), "[CLS]")}
+    marks["other"] = ("o", "0.2", "other tokens")
     states = {"pretrained": ("--", "white", "before"), "finetuned": ("-", None, "after fine-tuning")}
     figure, grid = theme.panels(len(tasks), 4, 1.7, theme.LAYER, "proportion of attention")
     for axes, task in zip(grid, tasks, strict=True):
@@ -100,3 +103,64 @@ def run_counts(counts: pd.DataFrame, tasks: Sequence[str]) -> Figure:
     handles = grid[0].get_legend_handles_labels()
     figure.legend(*handles, ncols=3, loc="outside lower center", title="a mark per fine-tuning run")
     return figure
+
+
+# Label, text, dependent and governor of each relation in the bundled pair.
+ARCS = (
+    ("amod", 0, "Old", "dogs"),
+    ("nsubj", 0, "dogs", "bite"),
+    ("advmod", 0, "never", "bite"),
+    ("dobj", 0, "people", "bite"),
+    ("nsubj", 1, "Dogs", "love"),
+    ("amod", 1, "old", "people"),
+    ("dobj", 1, "people", "love"),
+)
+
+
+def illustration(pair: bool = True) -> Example:
+    """The bundled pair of sentences, or the first of them, with all four relations of the study: twelve tokens."""
+    texts = PAIR if pair else PAIR[:1]
+    relations = tuple(
+        Relation(label, text, _span(dependent, texts[text]), _span(governor, texts[text]))
+        for label, text, dependent, governor in ARCS
+        if text < len(texts)
+    )
+    return Example("illustration", *texts, relations=relations)
+
+
+def _span(word: str, text: str) -> tuple[int, int]:
+    """The position of a word in a text, in characters."""
+    start = text.index(word)
+    return start, start + len(word)
+
+
+def role_sieves(
+    encoder: Encoder,
+    example: Example,
+    parses: Relations,
+    window: int = 2,
+    relations: Sequence[str] = RELATIONS,
+    direction: str = "dependent_to_head",
+    arithmetic: str = "corrected",
+    max_tokens: int = 128,
+) -> dict[str, Float[np.ndarray, "token token"]]:
+    """The matrix of every role in a sequence, with the choices of `compose`: window, relations, direction.
+
+    `syntactic` pools the word pairs of `relations`; each pair counts once. The entropy factor of `block` belongs to a
+    head, not to the sieve.
+    """
+    local = WINDOWS[arithmetic].format(window)
+    labels, forms = {*RELATIONS, *relations}, DIRECTIONS[direction]
+    pairs = {label: [form.format(label) for form in forms] for label in labels}
+    names = [local, "delimiter", "block", "cls", "sep", "match", *chain.from_iterable(pairs.values())]
+    sieves = read_sieves(encoder, example, parses, names, max_tokens)
+    if local in sieves:
+        sieves["local"] = sieves[local]
+    for label, directions in pairs.items():
+        if directions[0] in sieves:
+            sieves[label] = np.mean([sieves[name] for name in directions], axis=0)
+    counts = Counter(pair.label for pair in parses[example.id])
+    if pooled := [label for label in relations if label in sieves]:
+        weights = [counts[label] for label in pooled]
+        sieves["syntactic"] = np.average([sieves[label] for label in pooled], axis=0, weights=weights)
+    return {role: sieves[role] for role in ROLES if role in sieves}

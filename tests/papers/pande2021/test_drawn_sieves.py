@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from analysis.papers.pande2021.drawn_sieves import role_sieves
+from analysis.papers.pande2021.drawing import role_sieves
 from analysis.scores.extraction import read_sieves
 from analysis.statistics.roles import DIRECTIONS, RELATIONS, ROLES
 from analysis.texts.glue import load_examples
