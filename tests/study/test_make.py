@@ -288,7 +288,7 @@ def test_clean_deletes_nothing_but_a_cache(new: Tree, tmp_path: Path):
     cache.mkdir(parents=True)
     (cache / "thesis.tex").write_text("chapter 1")
     shutil.copy2(new.repository / "Makefile", tmp_path / "Makefile")
-    command = ["make", "clean", "PROFILE=mine"]
+    command = ["make", "clean", "PROFILE=mine", "RESULTS_DIR="]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert errors(done) == [
         "error: results/mine/cache has no file form, so it is no cache of this study: delete it yourself"
