@@ -168,10 +168,10 @@ names = {"both": "local and syntactic", "both_any": "local and any syntactic rol
 shares.rename(columns=names)
 
 # %%
-heads, twins = shares.loc["heads"], shares.loc["positional twins"]
+real, twins = shares.loc["heads"], shares.loc["positional twins"]
 finding(
-    f"Of the local heads, {share(heads['both'], heads['local'])} have the syntactic role as well (paper: 42 to 89 %); of the local twins, "
-    f"which know no words, {share(twins['both'], twins['local'])} have it. With any of the four relations it is {heads['both_any']} heads "
+    f"Of the local heads, {share(real['both'], real['local'])} have the syntactic role as well (paper: 42 to 89 %); of the local twins, "
+    f"which know no words, {share(twins['both'], twins['local'])} have it. With any of the four relations it is {real['both_any']} heads "
     f"and {twins['both_any']} twins."
 )
 

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -45,10 +46,12 @@ sys.meta_path.insert(0, Apart(install_import_hook(CHECKED, "beartype.beartype").
 # Install the hook before the first import of the package.
 import matplotlib.pyplot as plt  # noqa: E402
 import pytest  # noqa: E402
-from studies import Study  # noqa: E402
+from studies import HOUR, Study  # noqa: E402
 
 # The upper floors, whose files take longest: their tests run whole notebooks, clusters and papers.
 FIRST = ("study", "papers")
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+BROWSER = os.environ.get("BROWSER_PATH") or next(filter(None, map(shutil.which, NAMES)), None)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -80,6 +83,19 @@ def spacy_parser() -> str:
     if not parser:
         pytest.skip("PARSER is not set: it names a spaCy pipeline (a package or a folder)")
     return parser
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator:
+    """The system's Chromium."""
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if BROWSER is None:
+        pytest.skip("no Chromium found: apt-get install chromium, or set BROWSER_PATH")
+    api.expect.set_options(timeout=1000 * HOUR)
+    with api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture

@@ -178,10 +178,10 @@ def values_of(copy) -> dict[str, Any]:
     return {target.id: ast.literal_eval(s.value) for target, s in zip(targets, statements, strict=True)}
 
 
-def error_of(function, *arguments) -> str:
+def error_of(function, *arguments, **options) -> str:
     """The message of the InputError that a call raises, checked to be one line."""
     with pytest.raises(InputError) as caught:
-        function(*arguments)
+        function(*arguments, **options)
     message = str(caught.value)
     assert "\n" not in message
     return message

@@ -101,8 +101,8 @@ def test_answers_are_those_of_one_whole_pass_for_each_text(architecture: str, op
     result = predict(encoder, PAIRS, edits, progress=False)
     np.testing.assert_allclose(result[1], result[0], atol=1e-5)
     assert abs(result[2] - result[0]).sel(sequence="one").max() > 1e-4
-    assert abs(result[3] - result[0]).max() < 1e-6  # in the last layer only [CLS] counts, which is in no row
-    assert abs(result - result[0]).sel(sequence="single").max() < 1e-6
+    assert abs(result[3] - result[0]).max() < 1e-5  # in the last layer only [CLS] counts, which is in no row
+    assert abs(result - result[0]).sel(sequence="single").max() < 1e-5
     for number, layout in enumerate(layouts(encoder.tokenizer, PAIRS)):
         for row, edit in zip(result[2:], edits[1:], strict=True):
             changes = operator.prepared(ordinary_pass(encoder, [layout]))(torch.from_numpy(edit.gate)[None])

@@ -1,13 +1,12 @@
-"""Role tables, packed sentences and a browser for the tests of the head explorer."""
+"""Role tables and packed sentences for the tests of the head explorer."""
 
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from headtables import ROLES, TASKS, role_tables, value_tables
+from studies import HOUR
 
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.explorer.packing import Sentence, pack
@@ -16,9 +15,7 @@ from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
 from analysis.texts.tasks import toy
 
-PATIENCE = 3_600_000  # milliseconds that a busy machine may take to show something
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-BROWSER = os.environ.get("BROWSER_PATH") or next(filter(None, map(shutil.which, NAMES)), None)
+PATIENCE = 1000 * HOUR  # milliseconds that a busy machine may take to show something
 
 
 @pytest.fixture(scope="session")
@@ -46,19 +43,6 @@ def study_page(tables, sentences, tmp_path_factory) -> Path:
     """A page of two tasks and two states with two other numbers of heads."""
     page = explorer(tables, sentences, values=value_tables())
     return page.save(tmp_path_factory.mktemp("page") / "explorer.html")
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator:
-    """The system's Chromium."""
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if BROWSER is None:
-        pytest.skip("no Chromium found: apt-get install chromium, or set BROWSER_PATH")
-    api.expect.set_options(timeout=PATIENCE)
-    with api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 class Visit:

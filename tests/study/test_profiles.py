@@ -93,7 +93,7 @@ def test_a_profile_on_real_texts_does_not_fall_back_to_made_up_ones(study: Study
     [
         (
             "common: {source: bundled}",
-            "source 'bundled' is now part of the task's name: leave source out, and choose one of toy-mrpc, toy-qqp, ",
+            "task 'toy-qqp' is made up and has no source: leave source out, or name qqp to read bundled",
         ),
         (
             "common: {tasks: [mrpc]}",
@@ -106,7 +106,7 @@ def test_a_profile_on_real_texts_does_not_fall_back_to_made_up_ones(study: Study
     ],
 )
 def test_tasks_fit_the_source(study: Study, profile: str, message: str):
-    """Also in notebooks that read no texts; the old name of the made-up tasks ends with the new one."""
+    """Also in notebooks that read no texts."""
     study.notebook("01_first", parameters=PARAMETERS + 'source: str | None = None\nparser: str = "gold"\n')
     study.notebook("02_second", parameters=PARAMETERS + 'tasks: list[str] = ["toy-qqp"]\n')
     study.profile("quick", profile)

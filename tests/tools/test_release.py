@@ -35,7 +35,7 @@ def test_workflows_run_what_they_pin_and_hold_no_more_rights_than_they_use(path:
 def test_the_image_runs_as_a_user_and_installs_from_what_it_copies_first(tmp_path: Path):
     """JupyterLab refuses root, and hears the outside at all addresses alone; Codespaces start with the same user."""
     lines = (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines()
-    install = "RUN make install TORCH=cpu"
+    install = "RUN make install install-site TORCH=cpu"
     for names in (line.split()[2:] for line in lines[: lines.index(install)] if line.startswith("COPY")):
         for name in names[:-1]:
             target = tmp_path / (name if names[-1] == "./" else names[-1])

@@ -104,32 +104,28 @@ def test_formulas_are_mathml(site: Path, pages: dict[Path, Page]):
         assert "$$" not in path.read_text(encoding="utf-8")
 
 
-def test_a_phone_shows_pages_without_a_network(site: Path):
+def test_a_phone_shows_pages_without_a_network(browser, site: Path):
     """Formulas have a height, nothing is wider than the screen, and no script fails."""
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    chromium = os.environ.get("BROWSER_PATH") or shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("no Chromium found: apt-get install chromium, or set BROWSER_PATH")
     requests, errors, formulas, widths = [], [], {}, {}
-    with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        context = browser.new_context(viewport={"width": 390, "height": 900})
-        context.set_offline(True)
-        context.set_default_timeout(1000 * HOUR)
-        page = context.new_page()
-        page.on("request", lambda request: requests.append(request.url))
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        for name in (
-            "index",
-            "results/glue-minilm/notebooks/06_michel_ablation",
-            "docs/claims",
-            "docs/method",
-        ):
-            page.goto((site / f"{name}.html").as_uri())
-            widths[name] = page.evaluate("document.documentElement.scrollWidth")
-            heights = "[...document.querySelectorAll('math')].map(formula => formula.getBoundingClientRect().height)"
-            formulas[name] = page.evaluate(heights)
-        browser.close()
+    context = browser.new_context(viewport={"width": 390, "height": 900})
+    context.set_offline(True)
+    context.set_default_timeout(1000 * HOUR)
+    page = context.new_page()
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    for name in (
+        "index",
+        "results/glue-minilm/notebooks/06_michel_ablation",
+        "docs/claims",
+        "docs/method",
+    ):
+        page.goto((site / f"{name}.html").as_uri())
+        widths[name] = page.evaluate("document.documentElement.scrollWidth")
+        heights = (
+            "[...document.querySelectorAll('math')].map(formula => formula.getBoundingClientRect().height)"
+        )
+        formulas[name] = page.evaluate(heights)
+    context.close()
     assert errors == []
     assert {urlsplit(url).scheme for url in requests} <= {"file", "data"}
     assert {*widths.values()} == {390}
