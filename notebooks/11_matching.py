@@ -245,7 +245,7 @@ matching.finding_about(
 # mean attention by position.
 
 # %%
-rest = sink(model, max_tokens=max_tokens)  # the special token on which heads rest
+rest = sink(model)  # the special token on which heads rest
 MATCHES = matching.MATCHING
 moves = {
     "ablated": "zero",
