@@ -234,6 +234,7 @@ patterns = tables["patterns"]
 titles = {"offset_-1": "previous token", "offset_+1": "next token"}
 titles |= {role: role for role in ("local", "delimiter", "syntactic")}
 best = patterns.groupby(["pattern", *run, "layer"])[[ATTENTION, LOCAL, GLOBAL]].max()
+layers = np.arange(0, patterns["layer"].max() + 1, 1 + patterns["layer"].max() // 6)
 figure, grid = theme.panels(5, 5, 1.9, theme.LAYER, "highest mean score of a head\n(1 = uniform)")
 for axes, (pattern, title) in zip(grid, titles.items(), strict=True):
     for name in best:
@@ -241,7 +242,7 @@ for axes, (pattern, title) in zip(grid, titles.items(), strict=True):
         axes.plot(lines.columns, lines.T, color=colour, linewidth=0.5, alpha=0.4)
         axes.plot(lines.columns, lines.mean(), color=colour, marker=mark, ms=3.5, lw=1.4, label=label)
     axes.axhline(tau, color="black", linestyle=":", linewidth=0.8)
-    axes.set(yscale="log", title=title)
+    axes.set(yscale="log", title=title, xticks=layers)
 figure.legend(*grid[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
 results.save_figure(figure, "pascual-F4-patterns")
 
@@ -268,7 +269,7 @@ for axes, (pattern, title) in zip(grid, titles.items(), strict=True):
     axes.axvline(tau, color="black", linestyle=":", linewidth=0.8)
     axes.axhline(tau, color="black", linestyle=":", linewidth=0.8)
     axes.set(xscale="log", yscale="log", title=title)
-bar = figure.colorbar(marks, ax=grid, label=theme.LAYER, aspect=20, pad=0.02, format="%d")
+bar = figure.colorbar(marks, ax=grid, label=theme.LAYER, aspect=20, pad=0.02, ticks=layers)
 bar.ax.set_ylim(0)
 results.save_figure(figure, "pascual-F5-scores")
 
@@ -295,6 +296,7 @@ for axes, name in zip(grid, (ATTENTION, LOCAL, GLOBAL), strict=True):
         wide.columns, wide.index, wide, cmap=colours.SEQUENTIAL, norm=scale, shading="nearest"
     )
     axes.set(title=drawing.MAPS[name][2], xlabel="offset (tokens)")
+    theme.integer_ticks(axes)
 grid[0].set_ylabel(theme.LAYER)
 figure.colorbar(mesh, ax=grid, label="mean mass\n(square-root scale)", pad=0.02)
 results.save_figure(figure, "pascual-F6-offsets")

@@ -420,9 +420,23 @@ others.reindex(columns=["task", "group", *columns]).groupby(
 # (run 2) loses more when the matching attention goes to the own text, or is removed, than by ablation: all runs stand as marks in the
 # figures, since a mean would hide it.
 #
-# The plain reading: **the matching heads are the classifier's word-overlap feature.** In the committed run of glue-minilm overlap
-# alone ranks pairs nearly as well as these classifiers do, and with the heads ablated those of MRPC and QNLI rank worse than overlap.
-#
+# The plain reading: **the matching heads are the classifier's word-overlap feature.** Is there more to the classifier than overlap?
+
+# %%
+of_dial = dial[dial["trained"].eq(True) & dial["edit"].eq("none")].groupby("task", sort=False)
+beside_overlap = of_dial[["auc", "overlap_auc"]].mean()
+beside_overlap["ablated"] = trained_rows[trained_rows["edit"].eq("ablated")].groupby("task")["auc"].mean()
+matching.finding_about(
+    chosen if len(beside_overlap) else [],
+    "AUC of the classifier, of the classifier with its matching heads ablated, and of word overlap alone: "
+    + "; ".join(
+        f"{task} {row['auc']:.2f}, {row['ablated']:.2f} and {row['overlap_auc']:.2f}"
+        for task, row in beside_overlap.iterrows()
+    )
+    + ".",
+)
+
+# %% [markdown]
 # ## Does a classifier that has learnt more use them?
 #
 # Our classifiers learn from part of the data. One more learns from all training pairs (profile glue-minilm; set `full_tasks`).
