@@ -128,6 +128,11 @@ def test_two_runs_and_times_of_one_machine_decide_nothing(fields, runs, verdict,
     assert row["estimate"] == 0.7
 
 
+def test_the_unit_with_fewest_runs_decides_whether_there_are_three():
+    row = claim_row(claim(three_runs=True), around(0.7, 0.8).assign(runs=[3, 2]))
+    assert (row["verdict"], row["reason"]) == ("inconclusive", "2 runs")
+
+
 @pytest.mark.parametrize(("runs", "covered"), [(2, "pairs"), (3, "runs and pairs")])
 def test_an_interval_of_two_runs_does_not_say_that_it_covers_runs(runs, covered):
     row = claim_row(claim(interval="runs and pairs"), around(0.7).assign(runs=runs))

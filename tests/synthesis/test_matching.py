@@ -4,6 +4,7 @@ import pytest
 import xarray as xr
 from classifiers import classifier
 from headtables import score_array
+from scipy import stats
 from studies import error_of
 
 from analysis.encoders import interventions
@@ -283,3 +284,22 @@ def test_differences_of_shares_near_1_are_covered():
         _, low, high = measures.share_difference(first.astype(float), second.astype(float))
         covered += low <= 0.98 - 0.6 <= high
     assert 0.93 <= covered / draws <= 0.99
+
+
+def test_the_difference_of_two_shares_is_that_of_newcombe_and_three_runs_widen_it():
+    """9 of 10 against 3 of 10, by method 10 of Newcombe 1998."""
+    first, second, runs = (
+        (np.arange(10) < np.array(counts)[:, None]).astype(float) for counts in ([9], [3], [10, 9, 8])
+    )
+    assert measures.share_difference(first, second) == pytest.approx((0.6, 0.1705, 0.8090), abs=1e-4)
+    low, high = stats.ttest_1samp([0.7, 0.6, 0.5], 0).confidence_interval()
+    ends = 0.6 - np.hypot(0.6 - 0.1705, 0.6 - low), 0.6 + np.hypot(0.8090 - 0.6, high - 0.6)
+    assert measures.share_difference(runs, second)[1:] == pytest.approx(ends, abs=1e-4)
+
+
+def test_training_twice_with_heads_blocked_decides_nothing():
+    noise = np.random.default_rng(4).normal(size=(2, 1, N))
+    strengths = {"matching heads": 0.2, "other heads": 2.0}
+    answers = {name: [*match_logits(noise + signal * POSITIVE, [name])] for name, signal in strengths.items()}
+    table = claim_table(measures.CLAIMS, {"X8": measures.needed({"mrpc": answers})}).set_index("claim")
+    assert table.loc["X8", ["verdict", "reason"]].tolist() == ["inconclusive", "2 runs"]

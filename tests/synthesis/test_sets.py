@@ -96,6 +96,7 @@ def test_pooled_p_by_drawing_is_near_the_exact_one():
     exact = pooled_p(means, combinations=8000)
     samples = pooled_p(means, combinations=7999)
     assert 0.01 < exact < 0.5
+    assert pooled_p([np.array([9.0, *[0.0] * 19])] * 3, combinations=99) == 1 / 100
     assert abs(samples - exact) < 4 * np.sqrt(exact / 7999)
 
 
@@ -171,6 +172,9 @@ def test_table_of_sets(found: list[RoleSet]):
     block = rows.loc[(KINDS[0], "block", "corrected", "loss")]
     assert block["status"] == "not applicable in every task"
     assert np.isnan(block[["change", "p", "p_holm"]].astype(float)).all()
+    by_kind = sets_table(both, measured, dict(zip(KINDS, (["mrpc"], ["qqp"]), strict=True)), 399, 199)
+    alone = by_kind[by_kind["task"].isin(KINDS) & (by_kind["role"] == "local")]
+    assert alone["p_holm"].tolist() == alone["p"].tolist()  # each kind is a family, here of one role
     one_learnt, none_learnt = (sets_rows(both, measured, learned).loc[KINDS[0]] for learned in (["mrpc"], []))
     assert one_learnt.loc[("local", "corrected", "loss"), "tasks"] == 1
     assert rows.loc[KINDS[1], "status"].eq("not applicable in every task").all()

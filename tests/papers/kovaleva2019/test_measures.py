@@ -3,6 +3,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from analysis.papers.kovaleva2019.measures import (
     CLAIMS,
@@ -105,6 +106,15 @@ def test_runs_that_did_not_train_successfully_are_no_evidence():
     assert table.loc["K2", "reason"].startswith("mrpc: no run trained successfully")
     assert table.loc[["K4", "K10"], "verdict"].tolist() == ["not applicable"] * 2
     assert judged(trained=set()).loc["K5", "verdict"] == "supported"  # before fine-tuning
+
+
+def test_starts_are_compared_by_the_test_of_welch_and_two_seeds_decide_nothing():
+    starts, samples = GOOD["initialisation"], ([0.8, 0.81, 0.82], [0.5, 0.6, 0.7])
+    row = judged(initialisation=starts.assign(value=np.concatenate(samples))).loc["K10"]
+    welch = stats.ttest_ind(*samples, equal_var=False).confidence_interval()
+    assert row[["low", "high"]].tolist() == pytest.approx([*welch])
+    twice = judged(initialisation=starts[starts["seed"] < 2]).loc["K10"]
+    assert twice[["verdict", "reason"]].tolist() == ["inconclusive", "2 runs"]
 
 
 def test_too_few_answers_cannot_show_that_nothing_is_lost():

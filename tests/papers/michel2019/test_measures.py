@@ -38,6 +38,8 @@ def test_every_claim_has_its_value_and_reasons_name_tasks_that_did_not_train():
     expected = {"M1": 0.85, "M3": 0.3, "M4": 0.4, "M5": 0.5, "M6": 0.2, "M7": 0.3, "M8": 0.2}
     assert table["estimate"].to_dict() == pytest.approx(expected)
     assert table.index[table["verdict"] == "supported"].tolist() == ["M1", "M4", "M5", "M6", "M8"]
+    half = np.hypot(0.1, 0.1) / 2
+    assert table.loc["M7", ["low", "high"]].tolist() == pytest.approx([0.3 - half, 0.3 + half])
     assert table.loc["M7", ["verdict", "reason"]].tolist() == ["not applicable", "times of one machine"]
     assert table.loc["M1", ["runs", "reason"]].tolist() == [3, "rte: no run trained successfully"]
     assert table.loc["M8", "reason"] == "b: no run trained successfully early on"

@@ -14,7 +14,7 @@ from analysis.papers.niven2019.accuracy import (
     summary_table,
 )
 from analysis.papers.niven2019.arguments import cue_table, follows_cue, load_arguments
-from analysis.papers.niven2019.measures import CLAIMS, measures
+from analysis.papers.niven2019.measures import CLAIMS, measures, size
 from analysis.papers.niven2019.negation import adversarial
 from analysis.statistics.claims import claim_table
 from analysis.statistics.intervals import crossed_interval
@@ -153,6 +153,15 @@ def test_runs_that_did_not_train_are_no_evidence():
     assert by_claim["N5"]["runs"].tolist() == [2, 3]
 
 
+def test_two_runs_of_a_model_decide_nothing_about_its_accuracy():
+    twice = measures(
+        answers_of([run for run in RUNS if run[3] < 2]), TEST, CUES, {("W", 0): OFF, ("W", 1): OFF}
+    )
+    rows = claim_table(CLAIMS, twice).set_index("claim").loc[["N1", "N2", "N7", "N8", "N9"]]
+    assert rows["verdict"].eq("inconclusive").all()
+    assert rows["reason"].str.contains("2 runs").all()
+
+
 def test_differences_of_set_ups_count_in_both_directions():
     """The full input is worse than the warrants alone, which is no less of a difference."""
     runs = [(*FULL, seed, FOLLOWER) for seed in range(3)] + [(*W, seed, RIGHT) for seed in range(3)]
@@ -160,6 +169,7 @@ def test_differences_of_set_ups_count_in_both_directions():
     difference = crossed_interval(np.stack([(FOLLOWER == RIGHT)[:40] - 1.0] * 3))
     assert row["value"] == pytest.approx(1 - SHARE)
     assert [row["high"], row["low"]] == pytest.approx([-difference[1], -difference[2]])
+    assert size((-0.01, -0.04, 0.02)) == pytest.approx((0.01, 0, 0.04))
 
 
 def test_the_gap_by_cue_is_a_difference_of_two_samples():
@@ -170,7 +180,8 @@ def test_the_gap_by_cue_is_a_difference_of_two_samples():
     expected = sides[0].mean() - sides[1].mean(), *test.confidence_interval()
     assert gap_interval(right, signs) == pytest.approx(expected)
     runs = rng.normal(size=(3, 1)) * (signs == 1)  # where the cue is right, runs differ
-    assert np.ptp(gap_interval(right[[0, 0, 0]] + runs, signs)[1:]) > np.ptp(expected[1:])
+    equal, different = (np.ptp(gap_interval(right[[0, 0, 0]] + shift, signs)[1:]) for shift in (0, runs))
+    assert different > 1.1 * equal
 
 
 @pytest.mark.parametrize(("share", "deviation"), [(0.02, 0.0), (0.97, 0.02)])
@@ -183,3 +194,11 @@ def test_intervals_of_shares_hold_near_0_and_1(share: float, deviation: float):
         _, low, high = share_interval(right)
         covered.append(low <= share <= high)
     assert np.mean(covered) > 0.93
+
+
+def test_three_runs_widen_the_interval_of_a_share():
+    right = (np.arange(100) < [[60], [70], [80]]).astype(float)
+    points = stats.binomtest(70, 100).proportion_ci(method="wilson")
+    runs = stats.ttest_1samp([0.6, 0.7, 0.8], 0).confidence_interval()
+    below, above = (np.hypot(point - 0.7, run - 0.7) for point, run in zip(points, runs, strict=True))
+    assert share_interval(right) == pytest.approx((0.7, 0.7 - below, 0.7 + above))
