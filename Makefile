@@ -300,8 +300,8 @@ lock:  ## write the locks from pyproject.toml, and check that every system and P
 	    --target build/lock --python-platform $$system --python-version $$python -r $$locks || exit 1; done; done; done
 
 clean:  ## delete the caches of PROFILE (models, scores, parses); tables and figures stay
-	@if [ -e "$(CACHE)" ] && [ ! -f "$(CACHE)/form" ]; then \
-	  echo "error: $(CACHE) has no file form, so it is no cache of this study: delete it yourself" >&2; exit 1; fi
+	@[ ! -e "$(CACHE)" ] || [ -f "$(CACHE)/form" ] || \
+	  { echo "error: $(CACHE) has no file form, so it is no cache of this study: delete it yourself" >&2; exit 1; }
 	rm -rf "$(CACHE)"
 
 # Any other goal.

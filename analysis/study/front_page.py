@@ -105,17 +105,11 @@ def figures_document(profile: str) -> str:
     path = ROOT / "docs" / "tables.yaml"
     published = parse_yaml(path.read_bytes(), path)["published"]
     scripts = {name: source(name).read_text(encoding="utf-8") for name in notebook_names()}
-    lines = ["# Figures and tables of the papers", ""]
-    lines.append("Where each stands in this study, and whether the two can be compared.")
+    about = "Where each stands in this study, and whether the two can be compared."
+    lines = ["# Figures and tables of the papers", "", about]
     for paper, title in paper_titles().items():
         if rows := [row for row in published if row["paper"] == paper]:
-            lines += [
-                "",
-                f"## {title}",
-                "",
-                "| in the paper | here | comparable | why |",
-                "|---|---|---|---|",
-            ]
+            lines += ["", f"## {title}", "", "| in the paper | here | comparable | why |", "|---" * 4 + "|"]
         for row in rows:
             place = "–"
             if name := row.get("figure"):
@@ -140,11 +134,7 @@ def encoder_name(profile: str) -> str:
 
 
 def places(results: Results) -> dict[str, str]:
-    """The numbers that stand in no table and that README and the summary name, as texts.
-
-    These are counts of claims, encoders and their syntactic labels; local labels of heads and of their positional
-    twins, and the share of each that is syntactic as well; claims shared with BESIDE; and what runs cost.
-    """
+    """The numbers that README and the summary name and that stand in no table, as texts; a dash for a missing one."""
     tables, profile = saved_claims(results), results.profile.folder.name
     names = [f"roles-{task}-finetuned" for task in parameters("04_compare", profile)["tasks"]]
     roles = [results.load_table(name) for name in names if name in results.table_names()]
@@ -174,10 +164,7 @@ def places(results: Results) -> dict[str, str]:
 
 
 def table_number(results: Results, table: str, column: str, rows: str, form: str | None) -> str:
-    """The mean of a column over rows of a table such as `task=mrpc; trained=True`; a dash if there are none.
-
-    Raises InputError for an unknown column.
-    """
+    """The mean of a column over rows such as `task=mrpc; trained=True`, or a dash; raises InputError without it."""
     values = dict(pair.split("=", 1) for pair in rows.split("; "))
     selected = results.load_if_saved(table)
     if table not in results.table_names():

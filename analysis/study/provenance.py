@@ -24,9 +24,8 @@ def committed(profile: str, root: Path = ROOT) -> Place:
 
     Raises InputError if there are none, or in the words of git if it does not read the checkout.
     """
-    if archive := git(
-        "archive", "--format=zip", f"HEAD:results/{profile}", "provenance", "tables", root=root
-    ):
+    tree = f"HEAD:results/{profile}"
+    if archive := git("archive", "--format=zip", tree, "provenance", "tables", root=root):
         return zipfile.Path(BytesIO(archive))
     read = subprocess.run("git rev-parse HEAD", shell=True, cwd=root, capture_output=True, text=True)
     if (root / ".git").exists() and read.returncode:
@@ -82,11 +81,11 @@ def finish_record(
     `origins` are "computed" or "cached"; if one is cached, an earlier run with these parameters may have cost more.
     """
     path, earlier = folders.provenance / f"{run.name}.json", folders.home / "provenance" / f"{run.name}.json"
-    record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else new_record(run)
+    record = json.loads(path.read_bytes()) if path.exists() else new_record(run)
     whole = round(cpu_seconds, 1)
     if "cached" in origins:
         with suppress(OSError, ValueError, LookupError):  # no record or a damaged one tells nothing
-            before = json.loads(earlier.read_text(encoding="utf-8"))
+            before = json.loads(earlier.read_bytes())
             whole = max(whole, whole_cost(before) or 0) if before["parameters"] == run.parameters else whole
     cost = {"seconds": round(seconds, 1), "cpu_seconds": round(cpu_seconds, 1), "whole_cpu_seconds": whole}
     write_record(folders, run, record | cost | {"cached": {*origins} == {"cached"}})
