@@ -47,11 +47,9 @@ def fetch(source: Mapping[str, Any], folder: Path) -> None:
                     write_glue(path, task, split, source["glue"])
     elif "lines" in source:
         lines = source["lines"]
-        if not (folder / lines["file"]).exists():
+        if not (path := folder / lines["file"]).exists():
             texts = hub_table(lines["dataset"], lines["config"], lines["split"])[lines["column"]]
-            write_text(
-                folder / lines["file"], "".join(f"{text.rstrip()}\n" for text in texts if text.strip())
-            )
+            write_text(path, "".join(f"{text.rstrip()}\n" for text in texts if text.strip()))
     elif "encoder" in source:
         import huggingface_hub  # into its cache
 

@@ -43,9 +43,8 @@ def notebook_names() -> list[str]:
 
 def source(notebook: str) -> Path:
     """The script of a notebook; raises InputError for an unknown notebook."""
-    names = notebook_names()
-    if notebook not in names:
-        check_choice(f"unknown notebook {notebook!r}", None, names or ["those of a clone of the repository"])
+    names = notebook_names() or ["those of a clone of the repository"]
+    check_choice(f"unknown notebook {notebook!r}", notebook, names)
     return NOTEBOOKS / f"{notebook}.py"
 
 
