@@ -2,7 +2,7 @@
 
 import errno
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 
 # The errors of a disk that is full or read-only, or belongs to another user.
 UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG}
@@ -16,7 +16,7 @@ class InputError(ValueError):
         return [f"error: {self}"]
 
 
-def check_choice(what: str, value: object, choices: Iterable[str]) -> None:
+def check_choice(what: str, value: object, choices: Collection[str]) -> None:
     """Raises InputError that says `what` is wrong with a value that is none of the choices."""
     if value not in [*choices]:
         raise InputError(f"{what}: choose from {', '.join(choices)}")
