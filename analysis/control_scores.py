@@ -13,10 +13,9 @@ UNIFORM_SCORE = 1.0  # of a uniform head
 
 
 def control_sieves(sieves: Sequence[str], second: bool = False) -> dict[str, list[str]]:
-    """The elementary sieves of the roles, by the map source on which their control has to be scored.
+    """The elementary sieves of the roles, by the map source on which their (second) control has to be scored.
 
-    `second` takes the second control of roles that have one. Sieves that are part of no role, and those whose control
-    needs no pass of its own, are left out.
+    Sieves that are part of no role, and those whose control needs no pass of its own, are left out.
     """
     sources = {}
     for role in ROLES.values():
@@ -54,10 +53,9 @@ def control_bank(
 ) -> xr.DataArray:
     """The scores of elementary sieves on their control maps, which `compose` takes like the scores of attention.
 
-    `bank` holds the scores of all elementary sieves on attention. `controls` maps a map source to its scores by
-    `extract`; scores of `uniform` are 1 and need none, and a control that is a sieve stands in `bank`. `second` as in
-    `control_sieves`. Sieves that are part of no role are left out. Raises InputError for a missing source, and if
-    sequences, heads or the presence of roles differ from those of attention.
+    `bank` holds the scores on attention, `controls` those on the map sources of `control_sieves`; a control that is a
+    sieve stands in `bank`. Raises InputError for a missing source, and if sequences, heads or the presence of roles
+    differ from those of attention.
     """
     names, parts = bank["role"].values.tolist(), []
     for source, sieves in control_sieves(names, second).items():

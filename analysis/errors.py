@@ -2,7 +2,7 @@
 
 import errno
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 # The errors of a disk that is full or read-only, or belongs to another user.
 UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG}
@@ -14,6 +14,12 @@ class InputError(ValueError):
     def _render_traceback_(self) -> list[str]:
         """What a notebook shows in the place of a traceback."""
         return [f"error: {self}"]
+
+
+def check_choice(what: str, value: object, choices: Collection[str]) -> None:
+    """Raises InputError that says `what` is wrong with a value that is none of the choices."""
+    if value not in [*choices]:
+        raise InputError(f"{what}: choose from {', '.join(choices)}")
 
 
 def exit_status(command: Callable[[], object]) -> int:

@@ -1,7 +1,5 @@
 """Runs one notebook with a profile's parameters: `python -m analysis.run 03_test-toy-mrpc --set tau=2.5`.
 
-Every notebook is a jupytext percent script. papermill executes it with the values of two sections of the profile: the
-section `common` and the one with the notebook's name. `03_test-toy-mrpc` is `03_test` with the task toy-mrpc.
 Results go to results/scratch/<run>/; only Make passes --keep, which writes into the profile's own folder.
 """
 
@@ -11,19 +9,19 @@ import logging
 import os
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TextIO
 
-from filelock import Timeout
+from filelock import FileLock, Timeout
 
 from analysis.cache import COUNT
 from analysis.errors import InputError, exit_status
 from analysis.files import ROOT, parse_yaml, write_text
 from analysis.study.machine import cores
-from analysis.study.profiles import command_line, declared, notebook_names, parameters, parse_name, source
+from analysis.study.profiles import declared, notebook_names, parameters, parse_name, source
 from analysis.study.provenance import finish_record
 from analysis.study.runs import MACHINE_ROOM, VARIABLE, Folders, Run, results_folder, short
 
@@ -36,23 +34,23 @@ COUNTED = "counted.txt"  # what the kernel has computed or found in its cache
 def run(name: str, profile: str, settings: Mapping[str, Any], keep: bool = False) -> Path:
     """Executes a notebook and returns the path of the executed copy; raises InputError when a cell fails.
 
-    With --keep and the profile's own values, the results replace those of the run before; any other run has a folder
-    of its own under results/scratch/. A run that another process is doing is waited for and not repeated.
+    Without `keep`, or with other values than the profile's, results go to results/scratch/<run>/. A run that another
+    process is doing is waited for and not repeated.
     """
     notebook, named = parse_name(name)
-    execution = Run(notebook, parameters(notebook, profile, named | dict(settings)))
+    execution = Run(notebook, parameters(notebook, profile, named | dict(settings)), running=True)
     parse_name(execution.name)  # raises for a task that is unknown
     if settings or not keep:
         execution = execution._replace(scratch=execution.name)
-    execution = execution._replace(running=True)
     Folders(profile).prepare()
     folders = Folders(profile, execution)
-    done = folders.home / "cache" / "done" / execution.name
-    lock, age = folders.lock(execution.name), _age(done)
+    done, locks = folders.cache / "done" / execution.name, folders.cache / "locks"
+    locks.mkdir(parents=True, exist_ok=True)
+    lock, age = FileLock(locks / f"{execution.name}.lock"), _age(done)
     try:
         acquired = lock.acquire(timeout=0)
     except Timeout:
-        _say(f"{execution.title}: waiting for another process that runs it")
+        _say(f"{execution.name}: waiting for another process that runs it")
         acquired = lock.acquire()
     with acquired:
         folders.publish()  # of a process that was killed meanwhile
@@ -71,25 +69,25 @@ def _say(text: str) -> None:
 
 
 def _perform(execution: Run, folders: Folders) -> None:
-    """Executes a run in its folder of cache/running/, and says when it starts and ends.
+    """Executes a run in its folder of cache/running/, where its files stay if it fails, and publishes them.
 
-    When every cell has run, the files replace those of the run before; those of a run that fails stay there. The stamp
-    that Make reads is as old as the start of the run, so that code that changes meanwhile counts as newer.
+    The stamp that Make reads is as old as the start of the run, so that code that changes meanwhile counts as newer.
     """
-    title, start = execution.title, time.time_ns()
-    _say(f"{title} started" + (f": results go to {short(folders.home)}/" if execution.scratch else ""))
+    start = time.time_ns()
+    destination = f": results go to {short(folders.home)}/" if execution.scratch else ""
+    _say(f"{execution.name} started{destination}")
     shutil.rmtree(folders.folder, ignore_errors=True)
     folders.folder.mkdir(parents=True)
     try:
         _execute(execution, folders)
     except KeyboardInterrupt:
-        _say(f"{title} stopped")
+        _say(f"{execution.name} stopped")
         raise
     stamp = folders.folder / "cache" / "done" / execution.name
     write_text(stamp, "")
     os.utime(stamp, ns=(start, start))
     folders.publish()
-    _say(f"{title}  {(time.time_ns() - start) / 1e9:.0f} s")
+    _say(f"{execution.name}  {(time.time_ns() - start) / 1e9:.0f} s")
 
 
 def _execute(execution: Run, folders: Folders) -> None:
@@ -99,17 +97,16 @@ def _execute(execution: Run, folders: Folders) -> None:
 
     from analysis.study.copies import cleaned, linked, prepared
 
-    path, start, cpu_start = folders.notebooks / f"{execution.name}.ipynb", time.monotonic(), _cpu_seconds()
+    path, start, before = folders.notebooks / f"{execution.name}.ipynb", time.monotonic(), os.times()
     write_text(path, nbformat.writes(prepared(jupytext.read(source(execution.notebook)))))
     _papermill(execution, folders, path)
     if any(folders.figures.glob("*.png")) and '"image/png"' not in path.read_text(encoding="utf-8"):
-        raise InputError(
-            f"{execution.name} saves figures and shows none: is there another backend in a cell?"
-        )
+        fault = "saves figures and shows none: is there another backend in a cell?"
+        raise InputError(f"{execution.name} {fault}")
     counts = folders.folder / COUNTED
     origins = counts.read_text(encoding="utf-8").split() if counts.exists() else []
     counts.unlink(missing_ok=True)
-    cpu_seconds = _cpu_seconds() - cpu_start  # with those of the kernel and what it started
+    cpu_seconds = sum(os.times()[:4]) - sum(before[:4])  # with those of the kernel and what it started
     cost = finish_record(folders, execution, time.monotonic() - start, cpu_seconds, origins)
     order = [name for name in os.environ.get(ORDER, "").split() if name.split("-")[0] not in MACHINE_ROOM]
     notebook = linked(cleaned(nbformat.read(path, as_version=4)), execution.name, order, cost)
@@ -127,10 +124,7 @@ def _papermill(execution: Run, folders: Folders, path: Path) -> None:
     log = folders.cache / "logs" / f"{execution.name}.log"
     write_text(log, "")
     place = str(path).replace("{", "{{").replace("}", "}}")  # papermill formats paths
-    with (
-        log.open("a", encoding="utf-8") as lines,
-        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as sockets,
-    ):
+    with log.open("a", encoding="utf-8") as lines, TemporaryDirectory(ignore_cleanup_errors=True) as sockets:
         kernel = _kernel(lines, execution, folders.folder / COUNTED, sockets)
         options = {"stdout_file": lines, "stderr_file": lines, "kernel_manager_class": kernel}
         try:
@@ -138,25 +132,20 @@ def _papermill(execution: Run, folders: Folders, path: Path) -> None:
         except (papermill.PapermillExecutionError, RuntimeError) as error:
             lines.write(f"\n{error}\nits results so far: {folders.folder}\n")
             if isinstance(error, papermill.PapermillExecutionError):
-                reason = error.evalue if error.ename == "InputError" else f"{error.ename}: {error.evalue}"
+                reason = f"{error.ename}: {error.evalue}".removeprefix("InputError: ")
             elif str(error) == "Kernel died":
                 reason = "Kernel died: is there enough memory?"
             else:
                 reason = f"its kernel, {sys.executable}, did not start"
-            reason = " ".join(reason.split())
-            raise InputError(f"{execution.name}: {reason} (details: {short(log)})") from error
-
-
-def _cpu_seconds() -> float:
-    """CPU time, user and system, of this process and of all that have ended below it."""
-    return sum(os.times()[:4])
+            line = f"{execution.name}: {' '.join(reason.split())} (details: {short(log)})"
+            raise InputError(line) from error
 
 
 def _kernel(log: TextIO, execution: Run, counted: Path, folder: str) -> type:
     """A class of kernels of this Python that know their run, and whose own messages go to the log.
 
-    Their sockets are files of `folder`, since kernels that start together can pick the same TCP port. Windows has no
-    such sockets, and their paths may not be long. IPython finds its start-up files there: none, whatever the user has.
+    Their sockets are files of `folder`, if the system has such, since kernels that start together can pick the same TCP
+    port. IPython finds its start-up files there: none, whatever the user has.
     """
     import zmq
     from ipykernel.kernelspec import get_kernel_dict
@@ -188,28 +177,24 @@ def _kernel(log: TextIO, execution: Run, counted: Path, folder: str) -> type:
 
 
 def _setting(text: str) -> tuple[str, Any]:
-    """The name and the value of `name=value`, whose value is YAML."""
+    """The name and the value of `name=value`, whose value is YAML; raises InputError for another text."""
     name, equals, value = text.partition("=")
     if not equals:
-        raise argparse.ArgumentTypeError(f"{text!r} has no value: write {text}=...")
-    try:
-        return name, parse_yaml(value.encode(), Path(name))
-    except InputError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+        raise InputError(f"{text!r} has no value: write {text}=...")
+    return name, parse_yaml(value.encode(), Path(name))
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line; prints one line for wrong input and returns the exit status."""
-    parser = command_line("analysis.run", __doc__)
+    parser = argparse.ArgumentParser(prog="python -m analysis.run", description=__doc__.splitlines()[0])
     parser.add_argument("notebook", help=f"one of {', '.join(notebook_names())}, or one with its task")
-    parser.add_argument(
-        "--set", dest="settings", type=_setting, action="append", default=[], metavar="name=value"
-    )
+    parser.add_argument("--profile", default="offline")
+    parser.add_argument("--set", action="append", default=[], metavar="name=value")
     parser.add_argument("--keep", action="store_true", help="write into the profile's folder, as Make does")
     options = parser.parse_args(arguments)
     name = Path(options.notebook).name.removesuffix(".py")  # a path names a notebook too
     try:
-        return exit_status(lambda: run(name, options.profile, dict(options.settings), options.keep))
+        return exit_status(lambda: run(name, options.profile, dict(map(_setting, options.set)), options.keep))
     except KeyboardInterrupt:
         return 130  # as a shell counts it
 

@@ -136,10 +136,8 @@ class Tree:
 
 def started(done: subprocess.CompletedProcess) -> set[str]:
     """The runs that Make started, by what they say, or would start under -n; named like their executed copies."""
-    names = re.findall(r"^(?:\[ *\d+/\d+\] )?(\d\w+(?: \S+)*) started$", done.stdout, re.MULTILINE)
-    return {name.replace(" ", "-") for name in names} | {
-        *re.findall(r"analysis.run (\S+) .*--keep", done.stdout)
-    }
+    names = re.findall(r"^(\d\S+) started$|analysis.run (\S+) .*--keep", done.stdout, re.MULTILINE)
+    return {said or planned for said, planned in names}
 
 
 def runs_of(profile: str) -> list[str]:

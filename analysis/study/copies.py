@@ -1,9 +1,4 @@
-"""Executed copies of notebooks: set-up folded, small pictures, links, and the same bytes for every run.
-
-`python -m analysis.study.copies --profile P` brings the prose of the committed copies up to date: `make refresh`. With
-`--workbook` it makes workbook/<notebook>.ipynb from each script: JupyterLab saves what a reader changes, and a saved
-script would be the study of the next `make reproduce`.
-"""
+"""Copies of notebooks: executed ones, with the same bytes for every run, and those that a reader may change."""
 
 import hashlib
 import json
@@ -20,7 +15,7 @@ import nbformat
 from analysis.errors import InputError, exit_status
 from analysis.figures.pictures import in_palette
 from analysis.files import ROOT, parse_yaml, write_text
-from analysis.study.profiles import command_line, notebook_names, source
+from analysis.study.profiles import command, notebook_names, source
 from analysis.study.runs import Folders, short
 
 INJECTED = "injected-parameters"  # the tag of the cell with papermill's parameters
@@ -46,13 +41,9 @@ def prepared(notebook):
 
 
 def cleaned(notebook):
-    """The executed notebook with described pictures, without times, random names and progress bars.
-
-    Two copies with the same results are equal.
-    """
+    """The executed notebook with described pictures, without times, random names, warnings, progress bars and paths."""
     notebook.metadata.pop("papermill", None)
     for number, cell in enumerate(notebook.cells):
-        cell.id = f"cell-{number}"
         for key in ("papermill", "execution"):
             cell.metadata.pop(key, None)
         if cell.cell_type == "code":
@@ -66,12 +57,10 @@ def cleaned(notebook):
 
 
 def described(notebook) -> None:
-    """Gives every picture the caption that its figure has in docs/tables.yaml, below it and as alternative text.
-
-    A picture that is not saved has the heading above it as alternative text, and no caption.
-    """
+    """Numbers cells, and gives pictures their captions in docs/tables.yaml, or else the heading above as a text."""
     captions, text = parse_yaml(DICTIONARY.read_bytes(), DICTIONARY)["figures"], ""
-    for cell in notebook.cells:
+    for number, cell in enumerate(notebook.cells):
+        cell.id = f"cell-{number}"
         if cell.cell_type == "markdown":
             text = (HEADING.findall(cell.source) or [text])[-1]
             continue
@@ -89,10 +78,7 @@ def described(notebook) -> None:
 
 
 def linked(notebook, name: str, order: Sequence[str], cpu_seconds: float):
-    """The notebook between two cells that link to the previous one in `order`, the index and the next one.
-
-    The first cell says what the run cost.
-    """
+    """The notebook between links to the previous one in `order`, the index and the next one, and with what it cost."""
     if name in order:
         place = order.index(name)
         before = [f"[← {other}]({other}.ipynb)" for other in order[max(place - 1, 0) : place]]
@@ -113,10 +99,9 @@ def _is_noise(output: Mapping[str, Any]) -> bool:
 
 
 def refresh(profile: str) -> None:
-    """Rewrites the prose of a profile's executed copies from the scripts in notebooks/, without running anything.
+    """Rewrites the prose of a profile's executed copies from notebooks/ and docs/tables.yaml, without running anything.
 
-    Code and outputs stay; the alternative texts of pictures follow docs/tables.yaml. Raises InputError that names the
-    copies whose code differs from their scripts, which are left alone.
+    Raises InputError that names the copies whose code differs from their scripts, which are left alone.
     """
     changed_code = []
     for path in sorted(Folders(profile).notebooks.glob("*.ipynb")):
@@ -143,19 +128,18 @@ def code_of(notebook) -> list[str]:
 def with_prose(copy, script):
     """An executed copy with the prose of its script around its code."""
     executed = [cell for cell in copy.cells if cell.cell_type == "code"]
-    cells = []
+    links = [cell for cell in copy.cells if cell.get("id") in LINKS]
+    copy.cells = []
     for cell in script.cells:
         if cell.cell_type == "markdown":
-            cells.append(nbformat.v4.new_markdown_cell(cell.source, metadata={"tags": [], **cell.metadata}))
+            prose = nbformat.v4.new_markdown_cell(cell.source, metadata={"tags": [], **cell.metadata})
+            copy.cells.append(prose)
             continue
-        cells.append(executed.pop(0))
+        copy.cells.append(executed.pop(0))
         if executed and INJECTED in executed[0].metadata.get("tags", []):
-            cells.append(executed.pop(0))
-    for number, cell in enumerate(cells):
-        cell.id = f"cell-{number}"
-    links = [cell for cell in copy.cells if cell.get("id") in LINKS]
-    copy.cells = [*links[:1], *cells, *links[1:]]
+            copy.cells.append(executed.pop(0))
     described(copy)
+    copy.cells = [*links[:1], *copy.cells, *links[1:]]
     return copy
 
 
@@ -184,7 +168,6 @@ def update_workbook(folder: Path = WORKBOOK) -> None:
 
 
 if __name__ == "__main__":
-    parser = command_line("analysis.study.copies", refresh.__doc__)
-    parser.add_argument("--workbook", action="store_true", help="make working copies for JupyterLab instead")
-    options = parser.parse_args()
-    sys.exit(exit_status(update_workbook if options.workbook else lambda: refresh(options.profile)))
+    if "--workbook" in sys.argv:
+        sys.exit(exit_status(update_workbook))
+    command(refresh)

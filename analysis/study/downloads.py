@@ -22,8 +22,7 @@ SOURCES = ROOT / "data" / "sources.yaml"
 def bring(sources: Path = SOURCES, folder: Path | None = None) -> None:
     """Downloads what `sources` lists into `folder`, except what is there, and prints the terms of each data set.
 
-    Raises InputError for a source that does not answer, a wrong hash and a full disk. Complete files stay, and the
-    next call passes over them.
+    Raises InputError for a source that does not answer, a wrong hash and a full disk.
     """
     if not sources.is_file():
         raise InputError(f"{sources} is missing: run make data in a checkout, or name a list with --sources")
@@ -34,9 +33,8 @@ def bring(sources: Path = SOURCES, folder: Path | None = None) -> None:
             fetch(source, folder / name)
         except Exception as error:  # of any type: from pooch, zipfile, or the client of the Hub
             reason = " ".join(str(error).split()) or type(error).__name__
-            raise InputError(
-                f"{name}: {reason}; run make data again: it downloads what is not there yet"
-            ) from error
+            remedy = "run make data again: it downloads what is not there yet"
+            raise InputError(f"{name}: {reason}; {remedy}") from error
 
 
 def fetch(source: Mapping[str, Any], folder: Path) -> None:
@@ -48,8 +46,10 @@ def fetch(source: Mapping[str, Any], folder: Path) -> None:
                 if not path.exists():
                     write_glue(path, task, split, source["glue"])
     elif "lines" in source:
-        if not (folder / source["lines"]["file"]).exists():
-            write_lines(folder, **source["lines"])
+        lines = source["lines"]
+        if not (path := folder / lines["file"]).exists():
+            texts = hub_table(lines["dataset"], lines["config"], lines["split"])[lines["column"]]
+            write_text(path, "".join(f"{text.rstrip()}\n" for text in texts if text.strip()))
     elif "encoder" in source:
         import huggingface_hub  # into its cache
 
@@ -65,7 +65,7 @@ def fetch(source: Mapping[str, Any], folder: Path) -> None:
 def write_glue(path: Path, task: Task, split: str, dataset: str) -> None:
     """Writes a split of the Hub's GLUE as the file that GLUE ships: tabs, labels by name, no labels in tests.
 
-    White space inside a text becomes one space. Rows with an empty text are left out, and their number is printed.
+    White space becomes one space. Rows with an empty text are left out, and their number is printed.
     """
     table = hub_table(dataset, task.config, task.splits[split].hub)
     texts = table[[*(task.hub_columns or task.columns)]].set_axis([*task.columns], axis=1)
@@ -83,12 +83,6 @@ def write_glue(path: Path, task: Task, split: str, dataset: str) -> None:
     rows = texts[~empty].astype(str).agg("\t".join, axis=1)
     header = ["\t".join(texts.columns)] if split.startswith("test") or not task.header else []
     write_text(path, "\n".join([*header, *rows]) + "\n")
-
-
-def write_lines(folder: Path, dataset: str, config: str, split: str, column: str, file: str) -> None:
-    """Writes the texts of a split of a data set of the Hub as lines; empty ones are left out."""
-    texts = hub_table(dataset, config, split)[column]
-    write_text(folder / file, "".join(f"{text.rstrip()}\n" for text in texts if text.strip()))
 
 
 def fetch_files(source: Mapping[str, Any], folder: Path) -> None:
@@ -114,7 +108,7 @@ def fetch_folder(source: Mapping[str, Any], folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m analysis.study.downloads", description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sources", type=Path, default=SOURCES, help="another list of sources")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     options = parser.parse_args()

@@ -1,33 +1,22 @@
-"""The pages made of results: README, claims.md and figures.md in docs/, and the index of a profile's notebooks.
-
-`python -m analysis.study.front_page RUN ...` writes the index, results/<profile>/README.md.
-"""
+"""The pages made of results: README, claims.md and figures.md in docs/, and the index of a profile's notebooks."""
 
 import math
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 import pandas as pd
 
-from analysis.errors import InputError, exit_status
+import analysis
+from analysis.errors import InputError
 from analysis.files import ROOT, parse_yaml, write_text
 from analysis.statistics.claim_pages import claims_page, current, paper_rows
 from analysis.statistics.claims import VERDICTS, Claim, read_claims
-from analysis.statistics.encoders import (
-    BOTH,
-    CONTRADICTED,
-    NONE,
-    ONE,
-    agreement_counts,
-    encoder_table,
-)
-from analysis.statistics.roles import COUNTS, ROLES, role_counts
-from analysis.study.profiles import command_line, notebook_names, parameters, source
+from analysis.statistics.encoders import BOTH, CONTRADICTED, NONE, ONE, agreement_counts, encoder_table
+from analysis.statistics.roles import COUNTS, role_counts
+from analysis.study.profiles import command, notebook_names, parameters, source
 from analysis.study.provenance import records_in, whole_cost
 from analysis.study.results import Results, results_to_read
 from analysis.study.runs import MACHINE_ROOM, Folders
@@ -49,45 +38,34 @@ BESIDE = "glue-mpnet"  # the profile of the second encoder
 TABLE_PLACE = re.compile(r"\{(\w+)\.(\w+)\[([^\]]*)\](?::([^}]*))?\}")
 FIRST = ("02_score", "03_test", "11_matching", "99_summary")  # what a newcomer reads first
 TWIN_COLUMNS = ["local_heads", "both_heads", "local_twins", "both_twins"]  # of the table twins
+# The names of how many claims this encoder shares with that of BESIDE.
+ON_BOTH = {BOTH: "both_supported", ONE: "both_one", NONE: "both_none", CONTRADICTED: "both_contradicted"}
 # How numbers are written, by the last word of their names; others are counts with separators, or have two decimals.
 FORMS = {"rate": ".0%", "share": ".0%", "minutes": ".0f", "hours": ".1f"}
-# Profiles whose committed results say how long a run takes on two cores, and the seconds of the unit.
-TIMES = {
-    "offline_minutes": ("offline", 60),
-    "glue_hours": ("glue-minilm", 3600),
-    "mpnet_hours": ("glue-mpnet", 3600),
-}
+# Profiles whose results say how long a run takes on two cores.
+TIMES = {"offline_minutes": "offline", "glue_hours": "glue-minilm", "mpnet_hours": BESIDE}
 WHOLE = "STUDY_WHOLE"  # the environment variable that Make sets if all papers run
-
-
-def papers() -> dict[str, ModuleType]:
-    """The package of every paper by its name."""
-    homes = {name: "analysis" if name == "synthesis" else "analysis.papers" for name in PAPERS}
-    return {name: import_module(f"{home}.{name}") for name, home in homes.items()}
 
 
 def paper_titles() -> dict[str, str]:
     """The title of every paper, the first sentence of its package, by the name of its folder."""
-    return {name: paper.__doc__.split("\n")[0].rstrip(".") for name, paper in papers().items()}
+    homes = {name: "analysis" if name == "synthesis" else "analysis.papers" for name in PAPERS}
+    texts = {name: import_module(f"{home}.{name}").__doc__ for name, home in homes.items()}
+    return {name: text.split("\n")[0].rstrip(".") for name, text in texts.items()}
 
 
 def known_claims() -> dict[str, list[Claim]]:
     """The claims of every paper as they stand in its claims.yaml."""
-    paths = {name: Path(paper.__file__).with_name("claims.yaml") for name, paper in papers().items()}
-    return {name: read_claims(path) for name, path in paths.items()}
+    paths = {path.parent.name: path for path in Path(analysis.__file__).parent.rglob("claims.yaml")}
+    return {name: read_claims(paths[name]) for name in PAPERS}
 
 
 def saved_claims(results: Results) -> dict[str, pd.DataFrame]:
-    """The tables `claims-<paper>` of the papers that have run in this profile, in the order of the papers.
-
-    The claims of the synthesis stand in two tables, those on matching heads in `claims-matching`.
-    """
-    tables = {}
-    for paper in PAPERS:
-        names = [f"claims-{paper}", *(["claims-matching"] if paper == "synthesis" else [])]
-        if parts := current({name: results.load_if_saved(name) for name in names}):
-            tables[paper] = pd.concat(parts.values(), ignore_index=True)
-    return tables
+    """The claims of the papers that have run in this profile, from one table each and two of the synthesis."""
+    names = {paper: [f"claims-{paper}"] for paper in PAPERS}
+    names["synthesis"].append("claims-matching")
+    parts = {paper: current({name: results.load_if_saved(name) for name in names[paper]}) for paper in PAPERS}
+    return {paper: pd.concat(part.values(), ignore_index=True) for paper, part in parts.items() if part}
 
 
 def has_claims(profile: str) -> bool:
@@ -111,15 +89,12 @@ def claims_by_encoder(*profiles: str) -> dict[str, pd.DataFrame]:
 def claims_section(tables: Mapping[str, pd.DataFrame]) -> str:
     """The verdicts of every paper in a row; `tables` are those of `saved_claims`."""
     citations = {name: title.rsplit("(", 1)[-1].strip(" )") for name, title in paper_titles().items()}
-    short = {name: re.sub(r",\D*", " ", citation) for name, citation in citations.items()}
-    return paper_rows(tables, short, "docs/claims.md")
+    citations = {name: re.sub(r",\D*", " ", citation) for name, citation in citations.items()}
+    return paper_rows(tables, citations, "docs/claims.md")
 
 
 def claims_document(tables: Mapping[str, pd.DataFrame], profile: str, figures: str) -> str:
-    """Every claim with interval, control, published value, verdict, figure and measure, as a page of Markdown.
-
-    Where a figure shows one task, the link is to that of the profile's first. The second encoder has a column.
-    """
+    """Every claim with interval, control, published value, verdict, figure (of the first task) and measure."""
     task = parameters("04_compare", profile)["tasks"][0]
     other = claims_by_encoder(BESIDE) if profile != BESIDE and has_claims(BESIDE) else {}
     return claims_page(tables, paper_titles(), known_claims(), encoder_of(profile), figures, task, other)
@@ -128,21 +103,17 @@ def claims_document(tables: Mapping[str, pd.DataFrame], profile: str, figures: s
 def figures_document(profile: str) -> str:
     """Where every figure and table of the papers stands, from the list `published` of docs/tables.yaml, as Markdown."""
     path = ROOT / "docs" / "tables.yaml"
-    rows = pd.DataFrame(parse_yaml(path.read_bytes(), path)["published"])
+    published = parse_yaml(path.read_bytes(), path)["published"]
     scripts = {name: source(name).read_text(encoding="utf-8") for name in notebook_names()}
-    lines = [
-        "# Figures and tables of the papers",
-        "",
-        "Where each stands in this study, and whether the two can be compared.",
-    ]
+    about = "Where each stands in this study, and whether the two can be compared."
+    lines = ["# Figures and tables of the papers", "", about]
     for paper, title in paper_titles().items():
-        if (of_paper := rows[rows["paper"] == paper]).empty:
-            continue
-        lines += ["", f"## {title}", "", "| in the paper | here | comparable | why |", "|---|---|---|---|"]
-        for row in of_paper.to_dict("records"):
-            name, place = row["figure"], "–"
-            if isinstance(name, str):
-                saved = f'"{name}"' if "*" not in name else f'"{name.removesuffix("*")}{{'
+        if rows := [row for row in published if row["paper"] == paper]:
+            lines += ["", f"## {title}", "", "| in the paper | here | comparable | why |", "|---" * 4 + "|"]
+        for row in rows:
+            place = "–"
+            if name := row.get("figure"):
+                saved = f'"{name}"'.replace('*"', "{")
                 notebook = next(notebook for notebook, script in scripts.items() if saved in script)
                 figure = name.replace("*", parameters(notebook, profile).get("task", ""))
                 place = f"[{figure}](../results/{profile}/figures/{figure}.png), {notebook}"
@@ -163,51 +134,37 @@ def encoder_name(profile: str) -> str:
 
 
 def places(results: Results) -> dict[str, str]:
-    """The numbers that stand in no table and that README and the summary name, as texts.
-
-    These are counts of claims, of encoders, and of the heads that have each role in these encoders; local labels of
-    heads and of their positional twins, and the share of each that is syntactic as well; and what runs cost.
-    """
+    """The numbers that README and the summary name and that stand in no table, as texts; a dash for a missing one."""
     tables, profile = saved_claims(results), results.profile.folder.name
     names = [f"roles-{task}-finetuned" for task in parameters("04_compare", profile)["tasks"]]
     roles = [results.load_table(name) for name in names if name in results.table_names()]
-    counts = (role_counts(pd.concat(roles)) if roles else pd.DataFrame(columns=COUNTS)).reindex(ROLES)
-    syntactic = counts.loc["syntactic"]
+    syntactic = role_counts(pd.concat(roles)).loc["syntactic"] if roles else pd.Series(math.nan, COUNTS)
     numbers = {
         "claims": sum(map(len, tables.values())),
         "claims_with_control": sum(table["control"].notna().sum() for table in tables.values()),
         "encoders": len(roles),
         "syntactic_base_rate": syntactic["unlabelled_exceed"] / syntactic["unlabelled"],
+        **syntactic.add_prefix("syntactic_"),
     }
-    numbers |= {f"{role}_{label}": row[label] for role, row in counts.iterrows() for label in COUNTS}
     twins = results.load_if_saved("twins").reindex(columns=["state", *TWIN_COLUMNS])
     sums = twins.loc[twins["state"] == "finetuned", TWIN_COLUMNS].sum(min_count=1)
     for name in ("heads", "twins"):
-        local, both = (sums[f"{kind}_{name}"] for kind in ("local", "both"))
+        local, both = sums[f"local_{name}"], sums[f"both_{name}"]
         numbers |= {f"local_{name}": local, f"both_{name}_share": both / (local or math.nan)}
-    for name, (committed, seconds) in TIMES.items():
+    for name, committed in TIMES.items():
         records = records_in(Folders(committed).folder).values()
         cpu_seconds = sum(whole_cost(record) or math.nan for record in records) or math.nan
-        numbers[name] = cpu_seconds / 2 / seconds
-    numbers |= _on_both(profile)
+        numbers[name] = cpu_seconds / 2 / (60 if name.endswith("minutes") else 3600)
+    agreement = pd.Series(dtype=float)
+    if has_claims(profile) and has_claims(BESIDE):
+        agreement = agreement_counts(encoder_table(claims_by_encoder(profile, BESIDE)))
+    agreement = agreement.reindex([*ON_BOTH])
+    numbers |= agreement.rename(ON_BOTH).to_dict() | {"both_judged": agreement.sum(min_count=1)}
     return {name: number_text(number, FORMS.get(name.split("_")[-1], "")) for name, number in numbers.items()}
 
 
-def _on_both(profile: str) -> dict[str, float]:
-    """How many claims this encoder shares with that of BESIDE; NaN where either profile has none."""
-    names = {BOTH: "both_supported", ONE: "both_one", NONE: "both_none", CONTRADICTED: "both_contradicted"}
-    counts = pd.Series(dtype=float)
-    if has_claims(profile) and has_claims(BESIDE):
-        counts = agreement_counts(encoder_table(claims_by_encoder(profile, BESIDE)))
-    counts = counts.reindex([*names])
-    return counts.rename(names).to_dict() | {"both_judged": counts.sum(min_count=1)}
-
-
 def table_number(results: Results, table: str, column: str, rows: str, form: str | None) -> str:
-    """The mean of a column over some rows of a table; a dash if there are none, or the table is not saved.
-
-    `rows` are the values of columns, such as `task=mrpc; trained=True`. Raises InputError for an unknown column.
-    """
+    """The mean of a column over rows such as `task=mrpc; trained=True`, or a dash; raises InputError without it."""
     values = dict(pair.split("=", 1) for pair in rows.split("; "))
     selected = results.load_if_saved(table)
     if table not in results.table_names():
@@ -228,12 +185,12 @@ def number_text(value: float | None, form: str = "") -> str:
 
 def filled(text: str, values: Mapping[str, str], name: str) -> str:
     """A text with its places, `{name}`, filled; raises InputError for a place that has no value."""
-    unknown = {*re.findall(r"\{(\w+)\}", text)} - {*values}
-    if unknown:
-        raise InputError(
-            f"{name} has the place {{{min(unknown)}}}, which no table fills; use {', '.join(sorted(values))}"
-        )
-    return re.sub(r"\{(\w+)\}", lambda place: values[place[1]], text)
+    for place in re.findall(r"\{(\w+)\}", text):
+        if place not in values:
+            choices = ", ".join(sorted(values))
+            raise InputError(f"{name} has the place {{{place}}}, which no table fills; use {choices}")
+        text = text.replace(f"{{{place}}}", values[place])
+    return text
 
 
 def front_page(results: Results, numbers: Mapping[str, str], tables: Mapping[str, pd.DataFrame]) -> str:
@@ -245,10 +202,7 @@ def front_page(results: Results, numbers: Mapping[str, str], tables: Mapping[str
 
 
 def save_front_page(results: Results, tables: Mapping[str, pd.DataFrame], numbers: Mapping[str, str]) -> None:
-    """Writes README.md, docs/claims.md and docs/figures.md of the checkout.
-
-    Only the run of Make with all papers writes them: another one has not all tables, and prints that they stay.
-    """
+    """Writes the pages of the checkout if Make runs all papers; another run has not all tables, and says they stay."""
     if results.run.scratch or not os.environ.get(WHOLE):
         print("README.md and docs/claims.md stay as they are: make reproduce writes them, with all papers")
         return
@@ -277,10 +231,11 @@ def write_index(profile: str, runs: Sequence[str]) -> Path:
         notebook = run.split("-")[0]
         if notebook not in MACHINE_ROOM and (folders.notebooks / f"{run}.ipynb").exists():
             copies.setdefault(notebook, []).append(run)
-    first = [f"1. [{_title(name)}](notebooks/{copies[name][0]}.ipynb)" for name in FIRST if name in copies]
     lines = [f"# Results of profile `{profile}`", "", f"Encoder: {encoder_of(profile)}.", ""]
-    lines += ["## Read these first", "", *first, "", "## Verdicts", ""]
-    lines += [*(f"- {line}" for line in verdicts(profile)), "", "## Notebooks and figures", ""]
+    lines += ["## Read these first", ""]
+    lines += [f"1. [{_title(name)}](notebooks/{copies[name][0]}.ipynb)" for name in FIRST if name in copies]
+    lines += ["", "## Verdicts", "", *(f"- {line}" for line in verdicts(profile))]
+    lines += ["", "## Notebooks and figures", ""]
     for name, names in copies.items():
         links = [f"[{run.partition('-')[2] or run}](notebooks/{run}.ipynb)" for run in names]
         lines.append(f"- **{_title(name)}** {' · '.join(links)}")
@@ -300,7 +255,4 @@ def _title(notebook: str) -> str:
 
 
 if __name__ == "__main__":
-    parser = command_line("analysis.study.front_page", __doc__)
-    parser.add_argument("runs", nargs="+")
-    options = parser.parse_args()
-    sys.exit(exit_status(lambda: write_index(options.profile, options.runs)))
+    command(write_index, "runs")

@@ -9,8 +9,7 @@ RUN_BYTES = 2.5e9  # memory of a run
 
 def cores() -> int:
     """The cores of the process's affinity, or fewer if its control group has a quota (as in a container)."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    number = len(affinity(0)) if affinity else os.cpu_count() or 1
+    number = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = _limit("cpu.max") or _limit("cpu/cpu.cfs_quota_us") + _limit("cpu/cpu.cfs_period_us")
     if len(quota) == 2 and quota[0] > 0:  # of CPU time in a period, both in microseconds
         number = min(number, quota[0] // quota[1])

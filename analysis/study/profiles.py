@@ -3,7 +3,7 @@
 import argparse
 import ast
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any, get_args, get_origin
 
 import yaml
 
-from analysis.errors import InputError, exit_status
+from analysis.errors import InputError, check_choice, exit_status
 from analysis.files import ROOT, parse_yaml, write_text
 from analysis.study.runs import RUNS_PER, Folders
 from analysis.texts.tasks import TASKS, check_source, task_name
@@ -43,21 +43,18 @@ def notebook_names() -> list[str]:
 
 def source(notebook: str) -> Path:
     """The script of a notebook; raises InputError for an unknown notebook."""
-    names = notebook_names()
-    if notebook not in names:
-        choices = ", ".join(names) or "those of a clone of the repository"
-        raise InputError(f"unknown notebook {notebook!r}: choose from {choices}")
+    names = notebook_names() or ["those of a clone of the repository"]
+    check_choice(f"unknown notebook {notebook!r}", notebook, names)
     return NOTEBOOKS / f"{notebook}.py"
 
 
 def declared(notebook: str) -> dict[str, Any]:
     """The names and defaults in a notebook's parameters cell."""
-    return {name: value for name, (_, value) in _annotated(notebook).items()}
+    return {name: default for name, (_, default) in _annotated(source(notebook)).items()}
 
 
-def _annotated(notebook: str) -> dict[str, tuple[str, Any]]:
-    """The annotation and the default of every parameter of a notebook."""
-    path = source(notebook)
+def _annotated(path: Path) -> dict[str, tuple[str, Any]]:
+    """The annotation and the default of every parameter in the script of a notebook."""
     cell = path.read_text(encoding="utf-8").split('# %% tags=["parameters"]')[1].split("\n# %%")[0]
     try:
         return _assigned(cell)
@@ -85,33 +82,27 @@ def fits(value: Any, kind: Any) -> bool:
 _read = cache(parse_yaml)
 
 
-def load_profile(profile: str) -> dict[str, dict[str, Any]]:
-    """The sections of profiles/<profile>.yaml, and its list NOT_RUN.
-
-    Raises InputError for an unknown profile, section, key or notebook.
-    """
-    known = sorted(path.stem for path in PROFILES.glob("*.yaml"))
-    if profile not in known:
-        raise InputError(f"unknown profile {profile!r}: choose from {', '.join(known)}")
+def load_profile(profile: str) -> dict[str, Any]:
+    """The sections of profiles/<profile>.yaml, and its list NOT_RUN; raises InputError for a name that is unknown."""
+    check_choice(
+        f"unknown profile {profile!r}", profile, sorted(path.stem for path in PROFILES.glob("*.yaml"))
+    )
     path = PROFILES / f"{profile}.yaml"
     sections = _read(path.read_bytes(), path) or {}
     if not isinstance(sections, dict) or not all(
-        isinstance(values or {}, list if name == NOT_RUN else dict) for name, values in sections.items()
+        isinstance(values, (list if name == NOT_RUN else dict) | None) for name, values in sections.items()
     ):
         raise InputError(
             f"{path}: write sections such as 'common:', and below them indented lines 'name: value'"
         )
-    known_keys = {name: {*declared(name)} - {"profile"} for name in notebook_names()}
+    known = {name: {*declared(name)} - {"profile"} for name in notebook_names()}
     for name in sections.get(NOT_RUN) or []:
-        if name not in known_keys:
-            raise InputError(f"{path}: {NOT_RUN}: unknown notebook {name!r}: choose from {notebook_names()}")
-    known_keys |= {"common": set().union(*known_keys.values())}
-    for section in (name for name in sections if name != NOT_RUN):
-        if section not in known_keys:
-            raise InputError(f"{path}: unknown section {section!r}: choose from {', '.join(known_keys)}")
-        for key in {*(sections[section] or {})} - known_keys[section]:
-            choices = ", ".join(sorted(known_keys[section]))
-            raise InputError(f"{path}: unknown key {key!r} in section {section!r}: choose from {choices}")
+        check_choice(f"{path}: {NOT_RUN}: unknown notebook {name!r}", name, known)
+    known |= {"common": set().union(*known.values()), NOT_RUN: sections.get(NOT_RUN)}
+    for section, values in sections.items():
+        check_choice(f"{path}: unknown section {section!r}", section, known)
+        for key in values or {}:
+            check_choice(f"{path}: unknown key {key!r} in section {section!r}", key, sorted(known[section]))
     return {section: values or {} for section, values in sections.items()}
 
 
@@ -128,10 +119,9 @@ def parameters(notebook: str, profile: str, settings: Mapping[str, Any] = {}) ->
     values, sections = declared(notebook), load_profile(profile)
     choices = [name for name in values if name != "profile"]
     for name in settings:
-        if name not in choices:
-            raise InputError(f"{notebook} has no parameter {name!r}: choose from {', '.join(choices)}")
-    layers = (sections.get("common", {}), sections.get(notebook, {}), settings, {"profile": profile})
-    values |= {name: value for layer in layers for name, value in layer.items() if name in values}
+        check_choice(f"{notebook} has no parameter {name!r}", name, choices)
+    for layer in (sections.get("common", {}), sections.get(notebook, {}), settings, {"profile": profile}):
+        values |= {name: value for name, value in layer.items() if name in values}
     check_values(notebook, values)
     return values
 
@@ -144,18 +134,18 @@ def declared_ranges() -> dict[str, dict[str, Any]]:
 
 def check_values(notebook: str, values: Mapping[str, Any]) -> None:
     """Raises InputError for a parameter of another kind than its annotation, or out of the range in ranges.yaml."""
-    for name, (kind, _) in _annotated(notebook).items():
+    for name, (kind, _) in _annotated(source(notebook)).items():
         if not fits(values[name], eval(kind, ANNOTATIONS)):  # noqa: S307 (of these names alone)
             hint = " (YAML reads 1e-4 as text: write 1.0e-4)" if "float" in kind else ""
             raise InputError(f"{notebook}: parameter {name} is {values[name]!r}: give {kind}{hint}")
-    ranges = declared_ranges()
-    for name, value in values.items():
-        for condition, limit in ranges.get(name, {}).items():
+        for condition, limit in declared_ranges().get(name, {}).items():
             meets, remedy = CONDITIONS[condition]
-            of_list = condition in ("entries", "distinct") or not isinstance(value, list)
-            if value is not None and not all(meets(item, limit) for item in ([value] if of_list else value)):
+            whole = condition in ("entries", "distinct") or not isinstance(values[name], list)
+            if not all(
+                meets(item, limit) for item in ([values[name]] if whole else values[name]) if item is not None
+            ):
                 remedy = remedy.format(", ".join(limit) if isinstance(limit, list) else limit)
-                raise InputError(f"{notebook}: parameter {name} is {value!r}: {remedy}")
+                raise InputError(f"{notebook}: parameter {name} is {values[name]!r}: {remedy}")
 
 
 def parse_name(name: str) -> tuple[str, dict[str, str]]:
@@ -167,62 +157,52 @@ def parse_name(name: str) -> tuple[str, dict[str, str]]:
     keys = [key for key in RUNS_PER if key in declared(notebook)]
     choices = product(*(RUNS_PER[key] for key in keys))
     runs = {"-".join([notebook, *values]): dict(zip(keys, values, strict=True)) for values in choices}
-    if name not in (notebook, *runs):
-        raise InputError(f"there is no run {name}: choose from {', '.join(runs)}")
+    check_choice(f"there is no run {name}", name, runs | {notebook: {}})
     return notebook, runs.get(name, {})
 
 
-def command_line(module: str, text: str) -> argparse.ArgumentParser:
-    """A parser for the command of a module with the option --profile; the text's first line describes it."""
-    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=text.splitlines()[0])
-    parser.add_argument("--profile", default="offline")
-    return parser
-
-
 def write_parameters(profile: str) -> None:
-    """Writes what Make needs to know of a profile into its cache: the parameters of every notebook, and their tasks.
+    """Writes what Make needs to know of a profile into its cache: `tasks.mk`, and parameters that have changed.
 
-    `parameters/<notebook>.yaml` is written only when a value changes, so that Make runs only what depends on it.
-    `tasks.mk` has a variable `<notebook>.<name>` for each list of tasks, ENCODERS, which are those of all notebooks,
-    and NOT_RUN. Notebooks that are not run have no lists.
+    `tasks.mk` has the lists of tasks of the notebooks that are run, their ENCODERS, and NOT_RUN. Raises InputError for
+    a task that is unknown or does not fit the source of the profile's texts, and for made-up texts beside real ones.
     """
-    names = [name for name in notebook_names() if name not in not_run(profile)]
-    notebooks = {name: parameters(name, profile) for name in names}
-    source = load_profile(profile).get("common", {}).get("source")
+    left_out, common = not_run(profile), load_profile(profile).get("common", {})
+    notebooks = {name: parameters(name, profile) for name in notebook_names() if name not in left_out}
+    sources = {name: values.get("source", common.get("source")) for name, values in notebooks.items()}
     folders = Folders(profile)
     folders.prepare()
-    for check in (check_tasks, check_texts):
-        for notebook, values in notebooks.items():
-            check(notebook, values, values.get("source", source))
     encoders = {values["encoder"] for values in notebooks.values() if "encoder" in values}
-    lines = [f"ENCODERS := {' '.join(sorted(encoders))}\n", f"NOT_RUN := {' '.join(not_run(profile))}\n"]
+    lines = [f"ENCODERS := {' '.join(sorted(encoders))}\n", f"NOT_RUN := {' '.join(left_out)}\n"]
     for notebook, values in notebooks.items():
         for name in (name for name in values if name.endswith("tasks")):
-            lines.append(f"{notebook}.{name} := {' '.join(map(task_name, values[name]))}\n")
+            tasks = [task_name(task) for task in values[name]]
+            for task in tasks:
+                check_choice(f"{notebook}: task {task!r} is unknown", task, TASKS)
+                check_source(TASKS[task], sources[notebook])
+            lines.append(f"{notebook}.{name} := {' '.join(tasks)}\n")
+    for notebook, values in notebooks.items():
+        for name in TEXTS if sources[notebook] is not None else ():
+            if name in values and values[name] in ("bundled", "gold", None, []):
+                raise InputError(
+                    f"{notebook}: parameter {name} is {values[name]!r}, made-up texts, in a profile on real ones: "
+                    "name its files"
+                )
         text, path = yaml.safe_dump(values), folders.cache / "parameters" / f"{notebook}.yaml"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             write_text(path, text)
     write_text(folders.cache / "tasks.mk", "".join(lines))
 
 
-def check_tasks(notebook: str, values: Mapping[str, Any], source: str | None) -> None:
-    """Raises InputError for an unknown task, and for one that does not fit the source of a profile."""
-    for task in [task_name(task) for name in values if name.endswith("tasks") for task in values[name]]:
-        if task not in TASKS:
-            raise InputError(f"{notebook}: task {task!r} is unknown: choose from {', '.join(TASKS)}")
-        check_source(TASKS[task], source)
-
-
-def check_texts(notebook: str, values: Mapping[str, Any], source: str | None) -> None:
-    """Raises InputError if a profile on real texts lets a notebook fall back to made-up ones."""
-    for name in TEXTS:
-        if source is not None and name in values and values[name] in ("bundled", "gold", None, []):
-            raise InputError(
-                f"{notebook}: parameter {name} is {values[name]!r}, made-up texts, in a profile on real ones: "
-                "name its files"
-            )
+def command(function: Callable[..., object], *lists: str) -> None:
+    """Ends the process with the status of a function of a profile and of the lists that stand on the command line."""
+    parser = argparse.ArgumentParser(description=function.__doc__.splitlines()[0])
+    parser.add_argument("--profile", default="offline")
+    for name in lists:
+        parser.add_argument(name, nargs="+")
+    options = vars(parser.parse_args())
+    sys.exit(exit_status(lambda: function(**options)))
 
 
 if __name__ == "__main__":
-    name = command_line("analysis.study.profiles", write_parameters.__doc__).parse_args().profile
-    sys.exit(exit_status(lambda: write_parameters(name)))
+    command(write_parameters)

@@ -1,7 +1,4 @@
-"""The record of every run, provenance/<run>.json: code, parameters, data, weights behind each table, and cost.
-
-`python -m analysis.study.provenance RUN ...` prints what the runs of a profile cost: `make plan`.
-"""
+"""The record of every run, provenance/<run>.json: code, parameters, data, weights behind each table, and cost."""
 
 import hashlib
 import json
@@ -9,14 +6,13 @@ import subprocess
 import zipfile
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from analysis.errors import InputError
 from analysis.files import READ, ROOT, git, versions, write_text
-from analysis.study.profiles import command_line
+from analysis.study.profiles import command
 from analysis.study.runs import Folders, Run
 
 PARSER = "parser"  # its name stands among the weights
@@ -24,18 +20,16 @@ Place = Path | zipfile.Path  # a folder or a file, on the disk or in the archive
 
 
 def committed(profile: str, root: Path = ROOT) -> Place:
-    """The folder of a profile as it is committed, with tables/ and provenance/; outside of git, as it was released.
+    """The tables/ and provenance/ of a profile that are committed, or outside of git released.
 
-    Raises InputError if there is none, or in the words of git if it does not read the checkout.
+    Raises InputError if there are none, or in the words of git if it does not read the checkout.
     """
-    if archive := git(
-        "archive", "--format=zip", f"HEAD:results/{profile}", "provenance", "tables", root=root
-    ):
+    tree = f"HEAD:results/{profile}"
+    if archive := git("archive", "--format=zip", tree, "provenance", "tables", root=root):
         return zipfile.Path(BytesIO(archive))
-    if (root / ".git").exists() and git("rev-parse", "HEAD", root=root) is None:
-        command = ["sh", "-c", 'git -C "$0" rev-parse HEAD', str(root)]
-        reason = subprocess.run(command, capture_output=True, text=True).stderr
-        raise InputError(f"git does not read {root}: {' '.join(reason.split())}")
+    read = subprocess.run("git rev-parse HEAD", shell=True, cwd=root, capture_output=True, text=True)
+    if (root / ".git").exists() and read.returncode:
+        raise InputError(f"git does not read {root}: {' '.join(read.stderr.split())}")
     released = root / "results" / profile / "released"  # Make keeps it before the first run
     if not files_in(released / "tables"):
         raise InputError(f"profile {profile} has no committed tables: nothing to compare with")
@@ -55,15 +49,16 @@ def records_in(folder: Place) -> dict[str, dict[str, Any]]:
 
 def weights_of(records: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
     """The digests of the weights behind every table, by its name."""
-    tables = [record.get("tables", {}) for record in records.values()]
-    return {name: entry["weights"] for entries in tables for name, entry in entries.items()}
+    tables = [table for record in records.values() for table in record.get("tables", {}).items()]
+    return {name: entry["weights"] for name, entry in tables}
 
 
 def new_record(run: Run) -> dict[str, Any]:
-    """The record of a run that has saved nothing: notebook, parameters, versions and commit."""
-    packages, commit = _code()
-    known = {"notebook": run.notebook, "parameters": run.parameters}
-    return known | {"versions": packages, "commit": commit, "tables": {}, "figures": {}}
+    """The record of a run that has saved nothing: notebook, parameters, versions, commit and later changes."""
+    packages, _, commit = versions().rpartition(", commit ")
+    changed = git("status", "--porcelain", "--", "analysis", "notebooks", "profiles")  # None outside a clone
+    known = {"notebook": run.notebook, "parameters": run.parameters, "versions": packages}
+    return known | {"commit": commit + ", with changes" * bool(changed), "tables": {}, "figures": {}}
 
 
 def data_digest(cache: Path) -> str:
@@ -83,15 +78,14 @@ def finish_record(
 ) -> float:
     """Adds to the record of a run what it has cost, and returns what it costs without its cache (CPU seconds).
 
-    `origins` says of every result that can be cached whether it was "computed" or "cached". If one was cached, a run
-    with the same parameters before this one may have cost more: then that is what a run costs.
+    `origins` are "computed" or "cached"; if one is cached, an earlier run with these parameters may have cost more.
     """
     path, earlier = folders.provenance / f"{run.name}.json", folders.home / "provenance" / f"{run.name}.json"
-    record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else new_record(run)
+    record = json.loads(path.read_bytes()) if path.exists() else new_record(run)
     whole = round(cpu_seconds, 1)
     if "cached" in origins:
         with suppress(OSError, ValueError, LookupError):  # no record or a damaged one tells nothing
-            before = json.loads(earlier.read_text(encoding="utf-8"))
+            before = json.loads(earlier.read_bytes())
             whole = max(whole, whole_cost(before) or 0) if before["parameters"] == run.parameters else whole
     cost = {"seconds": round(seconds, 1), "cpu_seconds": round(cpu_seconds, 1), "whole_cpu_seconds": whole}
     write_record(folders, run, record | cost | {"cached": {*origins} == {"cached"}})
@@ -103,16 +97,8 @@ def whole_cost(record: Mapping[str, Any]) -> float | None:
     return record.get("whole_cpu_seconds", record.get("cpu_seconds"))
 
 
-@cache
-def _code() -> tuple[str, str]:
-    """The versions of packages, and the commit, with a remark if the code has changes since."""
-    packages, _, commit = versions().rpartition(", commit ")
-    changed = git("status", "--porcelain", "--", "analysis", "notebooks", "profiles")  # None outside a clone
-    return packages, f"{commit}, with changes" if changed else commit
-
-
-def print_plan(runs: Sequence[str], profile: str) -> None:
-    """Prints the CPU seconds of every run without its cache, and their sum."""
+def print_plan(profile: str, runs: Sequence[str]) -> None:
+    """Prints the CPU seconds of every run of a profile without its cache, and their sum."""
     records = records_in(Folders(profile).folder)
     costs = {run: whole_cost(records.get(run, {})) for run in runs}
     for run, cost in costs.items():
@@ -122,7 +108,4 @@ def print_plan(runs: Sequence[str], profile: str) -> None:
 
 
 if __name__ == "__main__":
-    parser = command_line("analysis.study.provenance", "What the runs of a profile cost.")
-    parser.add_argument("runs", nargs="+")
-    options = parser.parse_args()
-    print_plan(options.runs, options.profile)
+    command(print_plan, "runs")

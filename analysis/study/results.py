@@ -12,7 +12,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from analysis.control_scores import control_bank, control_sieves
-from analysis.errors import InputError
+from analysis.errors import InputError, check_choice
 from analysis.figures import pictures
 from analysis.files import ROOT, replacing, versions, write_text
 from analysis.statistics.intervals import above_zero
@@ -30,11 +30,9 @@ GOLD = "gold"
 def seeds_of(state: str, seeds: Sequence, checkpoint: str | None = None) -> list[int | None]:
     """The fine-tuning seeds of a state; the pre-trained state has the single seed None.
 
-    Raises InputError for another state, for seeds that are not different whole numbers from 0 up, and for several seeds
-    with a `checkpoint` whose name does not hold {seed}.
+    Raises InputError for an unknown state, wrong seeds, and several with a `checkpoint` whose name lacks {seed}.
     """
-    if state not in STATES:
-        raise InputError(f"state is {state!r}: choose from {', '.join(STATES)}")
+    check_choice(f"state is {state!r}", state, STATES)
     if not seeds or len({*seeds}) < len(seeds) or not all(type(seed) is int and seed >= 0 for seed in seeds):
         raise InputError(f"seeds is {[*seeds]}: give different whole numbers from 0 up, such as [0, 1]")
     if checkpoint and "{seed}" not in checkpoint and len(seeds) > 1:
@@ -52,31 +50,30 @@ def current_run(profile: str) -> Run:
     variables = shell.user_ns if shell else {}
     path = os.environ.get("JPY_SESSION_NAME") or variables.get("__vsc_ipynb_file__")
     name = Path(path).stem if path else _script_of(variables.get("In", []))
+    run = Run(name, {"profile": profile})
     if (notebook := name.partition("-")[0]) in notebook_names():
         values = {key: variables.get(key, default) for key, default in declared(notebook).items()}
         check_values(notebook, values)
         run = Run(notebook, values | {"profile": profile})
         parse_name(run.name)  # raises for a task that is unknown
-    else:
-        run = Run(name, {"profile": profile})
     return run._replace(scratch=run.name)
 
 
 def _script_of(cells: Sequence[str]) -> str:
     """The notebook whose script holds most of the text of executed cells; `python` if none does."""
     cells = [cell for cell in cells if len(cell) > 100]  # a short one could be of any notebook
-    texts = {name: source(name).read_text(encoding="utf-8") for name in notebook_names() if cells}
-    sizes = {name: sum(len(cell) for cell in cells if cell in text) for name, text in texts.items()}
-    name = max(sizes, key=sizes.__getitem__, default="python")
-    return name if sizes.get(name) else "python"
+    sizes = {"python": 1}
+    for name in notebook_names() if cells else ():
+        text = source(name).read_text(encoding="utf-8")
+        sizes[name] = sum(len(cell) for cell in cells if cell in text)
+    return max(sizes, key=sizes.__getitem__)
 
 
 class Results(Folders):
     """The scores, tables and figures that a notebook reads and writes.
 
-    The results of a run with a profile's own values replace those in the profile's folder when it ends. Any other run,
-    and every run in Jupyter, writes to a folder of its own under results/scratch/. A run reads what it has written
-    itself, and all else in the profile's folder.
+    A run with other values than the profile's, and every run in Jupyter, writes to a folder under results/scratch/. A
+    run reads what it has written itself, and all else in the profile's folder.
     """
 
     def __init__(self, profile: str):
@@ -104,13 +101,18 @@ class Results(Folders):
 
     def _missing(self, path: Path) -> InputError:
         """What a run says of a file that it cannot read."""
-        known = self.run.notebook in notebook_names()
-        command = f"make {self.run.name if known else 'reproduce'} PROFILE={self.profile.home.name}"
+        goal = self.run.name if self.run.notebook in notebook_names() else "reproduce"
+        command, stamps = f"make {goal} PROFILE={self.profile.home.name}", short(self.profile.cache / "done")
         if path.exists():  # the run that made it counts as done
-            return InputError(
-                f"{short(path)} is damaged: delete {short(self.profile.cache / 'done')}, and run {command}"
-            )
+            return InputError(f"{short(path)} is damaged: delete {stamps}, and run {command}")
         return InputError(f"{short(path)} is missing: {command} makes all that this notebook reads")
+
+    def _read_csv(self, path: Path) -> pd.DataFrame:
+        """The rows of a file; raises InputError if it is missing or damaged."""
+        try:
+            return pd.read_csv(path, keep_default_na=False, na_values=[""])  # "null" is a word
+        except (OSError, ValueError) as error:
+            raise self._missing(path) from error
 
     def checkpoint(self, task: str, seed: int, new: bool = False) -> Path:
         """The folder of the encoder fine-tuned on a task with a seed; `new`: the folder in which to save it."""
@@ -122,7 +124,7 @@ class Results(Folders):
     ) -> str | Path:
         """The weights to load: the encoder fine-tuned on the task with a seed; without a seed, the encoder itself.
 
-        `checkpoint` names other fine-tuned encoders, with {task} and {seed} in it; `new` as in `checkpoint`.
+        A `checkpoint`, with {task} and {seed} in its name, is another fine-tuned encoder; `new` as in `checkpoint`.
         """
         if seed is None:
             return encoder
@@ -135,7 +137,7 @@ class Results(Folders):
     def record_parser(self, name: str) -> None:
         """Adds the parser behind the tables of this run to their provenance, unless parses are gold."""
         if name != GOLD:
-            self._weights[PARSER] = name
+            self.record_weights(PARSER, name)
 
     def _scores(self, task: str, seed: int | None, maps: str) -> Path:
         run = STATES[0] if seed is None else f"{STATES[1]}-{seed}"
@@ -148,8 +150,7 @@ class Results(Folders):
         run = {"state": STATES[0]} if seed is None else {"state": STATES[1], "finetuning_seed": seed}
         labelled = scores.assign_attrs(task=task, **run, versions=versions()).rename("score")
         with replacing(path) as temporary:
-            # As bytes from memory, since HDF5 crashes when the disk is full. Without compression, which takes four
-            # times as long and halves the size.
+            # From memory, since HDF5 crashes when the disk is full; compression would take four times as long.
             temporary.write_bytes(labelled.to_netcdf(engine="h5netcdf"))
         self._write_record()
         return path
@@ -166,10 +167,7 @@ class Results(Folders):
         return scores
 
     def load_controls(self, task: str, seed: int | None, second: bool = False) -> xr.DataArray:
-        """The scores of the elementary sieves of a task and a seed on the control maps of their roles.
-
-        `second` takes the second control of roles that have one. Raises InputError as `load_scores` does.
-        """
+        """The scores of a task and a seed on the (second) control maps of roles; raises InputError without them."""
         bank = self.load_scores(task, seed)
         sources = control_sieves(bank["role"].values.tolist(), second)
         controls = {source: self.load_scores(task, seed, maps=source) for source in sources}
@@ -189,21 +187,16 @@ class Results(Folders):
         self._write_record()
 
     def _write_record(self) -> None:
-        self._record["data"] = data_digest(self.profile.cache)
-        write_record(self, self.run, self._record)
+        write_record(self, self.run, self._record | {"data": data_digest(self.profile.cache)})
 
     @cached_property
     def _known_weights(self) -> dict[str, dict[str, str]]:
-        """The weights behind the profile's tables."""
         return weights_of(records_in(self.profile.folder))
 
     def load_table(self, name: str) -> pd.DataFrame:
         """A saved table; raises InputError if it is missing or damaged."""
         path = self._to_read(self.tables / f"{name}.csv")
-        try:
-            table = pd.read_csv(path, keep_default_na=False, na_values=[""])  # "null" is a word
-        except (OSError, ValueError) as error:
-            raise self._missing(path) from error
+        table = self._read_csv(path)
         if path not in self._written:
             self._weights |= self._known_weights.get(name, {})
         return table.astype({label: "boolean" for label in BOOLEAN if label in table})
@@ -223,18 +216,13 @@ class Results(Folders):
         return path
 
     def join_parts(self, name: str, tasks: Iterable[str], every: bool = True) -> pd.DataFrame:
-        """The rows that `save_part` wrote for a table, in the order of the tasks.
-
-        Raises InputError if a task is missing, unless `every` is False.
-        """
+        """The rows of `save_part` in the order of the tasks; raises InputError if one of `every` task is missing."""
         parts = []
         for task in tasks:
             path = self._to_read(self.cache / "parts" / f"{name}-{task}.csv")
-            if path.exists():
-                parts.append(pd.read_csv(path, keep_default_na=False, na_values=[""]))
+            if every or path.exists():
+                parts.append(self._read_csv(path))
                 self._weights |= json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-            elif every:
-                raise self._missing(path)
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
     def load_if_saved(self, name: str) -> pd.DataFrame:
@@ -248,10 +236,7 @@ class Results(Folders):
         return stacked({run: self.load_table(f"roles-{'-'.join(run)}") for run in runs}, "task", "state")
 
     def save_figure(self, figure: Figure, name: str) -> None:
-        """Writes a figure as PNG and SVG, the same bytes for the same figure.
-
-        Returns None, so that a notebook cell that ends with it shows the figure alone.
-        """
+        """Writes a figure as PNG and SVG, the same bytes for the same figure; None, so that a cell shows it alone."""
         pictures.save_figure(figure, self.figures / name)
         self._note("figures", name)
 

@@ -6,43 +6,33 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from filelock import FileLock
-
 from analysis.errors import InputError
 from analysis.files import ROOT, write_text
 from analysis.texts.tasks import TASKS
 
 STATES = ("pretrained", "finetuned")
-# A notebook with these parameters is executed once for each of their values.
-RUNS_PER = {"task": tuple(TASKS), "state": STATES}
+RUNS_PER = {"task": tuple(TASKS), "state": STATES}  # a notebook with these runs once for each of their values
 MACHINE_ROOM = ("00_finetune", "01_extract", "08_attribution")  # executed copies that git ignores
 VARIABLE = "STUDY_RUN"  # the environment variable with the run of a kernel
-FORM = "2"  # of the files in the cache; it changes when files of an earlier form can no longer be read
+FORM = "2"  # of the files in the cache: another number when files of an earlier form can no longer be read
 # The files of a run move to their places in this order, after all others; Make reads the stamp in cache/.
 LAST = ("tables", "figures", "notebooks", "provenance", "cache")
 
 
 class Run(NamedTuple):
-    """The notebook and the parameters of a run; `scratch` names its folder unless the run is the profile's own.
-
-    A run that is `running` has a kernel of its own, and a folder in the cache until it ends.
-    """
+    """The notebook and the parameters of a run, and the folder that it writes to."""
 
     notebook: str
     parameters: Mapping[str, Any]
-    scratch: str | None = None
-    running: bool = False
-
-    @property
-    def title(self) -> str:
-        """The notebook, and the task and the state of the run if it has them: `01_extract mrpc finetuned`."""
-        values = [self.parameters[key] for key in RUNS_PER if key in self.parameters]
-        return " ".join([self.notebook, *values])
+    scratch: str | None = None  # its folder under results/scratch/, unless the results are the profile's own
+    running: bool = False  # in a kernel of its own, with a folder in the cache until it ends
 
     @property
     def name(self) -> str:
-        """The name of the executed copy, such as `01_extract-mrpc-finetuned`."""
-        return self.title.replace(" ", "-")
+        """The notebook, and the task and the state of the run if it has them: `01_extract-mrpc-finetuned`."""
+        return "-".join(
+            [self.notebook, *(self.parameters[key] for key in RUNS_PER if key in self.parameters)]
+        )
 
 
 def results_folder() -> Path:
@@ -57,8 +47,8 @@ class Folders:
         self.home = results_folder() / (f"scratch/{run.scratch}" if run and run.scratch else profile)
         self.cache = self.home / "cache"
         self.folder = self.cache / "running" / run.name if run and run.running else self.home
-        for name in ("notebooks", "figures", "tables", "provenance"):
-            setattr(self, name, self.folder / name)
+        self.notebooks, self.figures = self.folder / "notebooks", self.folder / "figures"
+        self.tables, self.provenance = self.folder / "tables", self.folder / "provenance"
 
     def prepare(self) -> None:
         """Marks a new cache, so that `make clean` may delete it; raises InputError for one of another version."""
@@ -70,16 +60,8 @@ class Folders:
                 f"{self.cache} was not made by this version of the study: delete it, and run again"
             )
 
-    def lock(self, run: str) -> FileLock:
-        """The lock of a run, which the system releases when its process ends."""
-        (self.cache / "locks").mkdir(parents=True, exist_ok=True)
-        return FileLock(self.cache / "locks" / f"{run}.lock")
-
     def publish(self) -> None:
-        """Moves the files of a run that has ended to their places, the stamp that Make reads last.
-
-        Those of a run that was stopped or failed stay. The next call moves the rest if the process is killed meanwhile.
-        """
+        """Moves the files of a run that has ended well to their places, or those that a killed process left."""
         files = [path.relative_to(self.folder) for path in self.folder.rglob("*") if path.is_file()]
         if any(path.parts[:2] == ("cache", "done") for path in files):
             for path in sorted(files, key=lambda path: path.parts[0] in LAST and LAST.index(path.parts[0])):

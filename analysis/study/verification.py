@@ -2,20 +2,18 @@
 
 It does not if a verdict moves between supported, mixed and not supported, if more than a tenth of a paper's verdicts
 move to or from inconclusive or not applicable, or if more than 1 % of a table's role labels differ (5 % for other
-weights; syntactic roles are left out for another parser). Claims whose estimate leaves the committed 95 % interval are
-listed. Runs on other data are compared, not judged.
+weights; syntactic roles are left out for another parser). Runs on other data are compared, not judged.
 """
 
-import sys
 from io import BytesIO
 
 import pandas as pd
 
-from analysis.errors import InputError, exit_status
+from analysis.errors import InputError
 from analysis.roles import RELATIONS
 from analysis.statistics.claims import INCONCLUSIVE, NOT_APPLICABLE
 from analysis.statistics.roles import LABELS
-from analysis.study.profiles import command_line
+from analysis.study.profiles import command
 from analysis.study.provenance import PARSER, committed, files_in, records_in, weights_of
 from analysis.study.runs import Folders
 
@@ -33,10 +31,9 @@ def too_many_verdicts(new: pd.DataFrame, old: pd.DataFrame) -> bool:
 def estimates_outside(new: pd.DataFrame, old: pd.DataFrame) -> list[str]:
     """The claims whose estimate lies outside the committed 95 % interval."""
     both = old.merge(new[["claim", "estimate"]], "left", "claim", suffixes=("", "_new"))
-    outside = (both["estimate_new"] < both["low"]) | (both["estimate_new"] > both["high"])
     return [
         f"{row.claim} is {row.estimate_new:.3g}, committed: {row.estimate:.3g} [{row.low:.3g}, {row.high:.3g}]"
-        for row in both[outside].itertuples()
+        for row in both.query("estimate_new < low or estimate_new > high").itertuples()
     ]
 
 
@@ -61,7 +58,7 @@ def verify(profile: str) -> None:
     new_records, old_records = records_in(new_folder), records_in(old_folder)
     new_weights, old_weights = weights_of(new_records), weights_of(old_records)
     problems = [f"provenance/{run}.json is missing" for run in old_records if run not in new_records]
-    claims, differences = {}, {}
+    claims, differences, outside = {}, {}, []
     for path in files_in(old_folder / "tables"):
         name, new_path = path.stem, new_folder / "tables" / path.name
         if not new_path.exists():
@@ -78,17 +75,15 @@ def verify(profile: str) -> None:
                 problems.append(f"{name}: {share:.1%} of the role labels differ")
         if not name.endswith("_speed"):  # measured times
             differences[name] = largest_difference(new, old)
-    outside = []
     for name, tables in claims.items():
         new, old = map(pd.concat, zip(*tables, strict=True))
         outside += estimates_outside(new, old)
         if too_many_verdicts(new, old):
             problems.append(f"{name}: too many verdicts differ")
-    for line in outside:
-        print(line)
+    print(*outside, sep="\n", end="\n" * bool(outside))
     print("largest differences of numbers, by table:", pd.Series(differences).nlargest(3).round(5).to_dict())
-    data = [(run, new_records.get(run, {}).get("data"), old_records[run].get("data")) for run in old_records]
-    if runs := [run for run, new, old in data if new and old and new != old]:
+    data = {run: {new_records.get(run, {}).get("data"), old_records[run].get("data")} for run in old_records}
+    if runs := [run for run, digests in data.items() if len(digests - {None, ""}) > 1]:
         print(f"compared, not judged: {', '.join(runs)} read other data than for the committed results")
     elif problems:
         raise InputError(f"profile {profile} is not reproduced: {'; '.join(problems)}")
@@ -99,5 +94,4 @@ def verify(profile: str) -> None:
 
 
 if __name__ == "__main__":
-    name = command_line("analysis.study.verification", __doc__).parse_args().profile
-    sys.exit(exit_status(lambda: verify(name)))
+    command(verify)

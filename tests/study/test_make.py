@@ -60,7 +60,7 @@ def all_run(new: Tree, tmp_path_factory) -> Tree:
     assert (done.returncode, done.stderr) == (0, "")
     assert started(done) == RUNS
     lines = done.stdout.splitlines()
-    assert len(re.findall(r"^\d\d_\w+(?: \S+)*  0 s$", done.stdout, re.MULTILINE)) == len(RUNS)
+    assert len(re.findall(r"^\d\d_\S+  0 s$", done.stdout, re.MULTILINE)) == len(RUNS)
     assert lines[2 * len(RUNS) : -2] == [f"{paper}: no verdicts" for paper in PAPERS]
     assert lines[-2].startswith(f"open {tree.folder}/notebooks/99_summary.ipynb")
     assert tables(tree)["99_summary.csv"].endswith(b"passive 1 yes")  # all papers: README may follow

@@ -204,7 +204,7 @@ def test_recorded_seconds(tmp_path, monkeypatch, capsys):
     }
     for run, record in records.items():
         (folder / f"{run}.json").write_text(json.dumps(record))
-    print_plan([*records, "03_c"], "quick")
+    print_plan("quick", [*records, "03_c"])
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines == [
         "01_a 1,000", "02_b-y 30", "02_b-x not recorded", "03_c not recorded",
