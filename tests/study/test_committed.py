@@ -98,9 +98,6 @@ def test_pages_are_filled_from_the_results(monkeypatch):
     assert len([word for word in visible.split() if re.search(r"[^\W\d]", word)]) <= 4_000
 
 
-# --- after `make reproduce` on one's own machine ---------------------------------------------------------
-
-
 def test_results_of_ones_own_are_no_fault(tmp_path: Path, monkeypatch):
     """A run on request, and a table that differs, skip the tests of their profile, and of it alone."""
     tables = tmp_path / "results/offline/tables"

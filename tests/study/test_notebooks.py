@@ -38,9 +38,6 @@ def test_every_notebook_belongs_to_a_paper_or_to_the_study():
     assert sorted(name for names in PAPERS.values() for name in names) == NOTEBOOKS
 
 
-# --- form ------------------------------------------------------------------------------------------------
-
-
 def test_saving_in_jupyter_changes_nothing(notebook: str):
     """Below the header, jupytext writes exactly what it has read."""
     text = source(notebook).read_text(encoding="utf-8")
@@ -59,9 +56,6 @@ def test_parameters_are_plain_values_in_the_first_code_cell(notebook: str):
     assert defaults == declared(notebook)
     assert len(defaults) == len(statements)
     assert next(iter(defaults.items())) == ("profile", "offline")
-
-
-# --- profiles and Make -----------------------------------------------------------------------------------
 
 
 def test_defaults_are_those_of_the_profile_offline(notebook: str):
@@ -85,9 +79,6 @@ def test_the_notebooks_of_a_paper_share_their_parameters(paper: str):
 def test_every_notebook_runs(profile: str):
     """An undefined variable of the Makefile is an empty list, and its runs would silently be missing."""
     assert {run.split("-")[0] for run in runs_of(profile)} == {*NOTEBOOKS} - {*not_run(profile)}
-
-
-# --- environment -----------------------------------------------------------------------------------------
 
 
 def imported(folder: str) -> set[str]:

@@ -30,17 +30,18 @@ MPNET_LOCK = (ROOT / "requirements-mpnet.lock").read_text(encoding="utf-8")
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 
 
-def pinned_versions(lock: str) -> dict[str, str]:
-    """The packages of a lock, each in one version for every Python and with its hashes."""
-    lines = [line for line in lock.splitlines() if line and not line.startswith(("#", " "))]
-    versions = dict(PIN.findall(lock))
-    assert len(versions) == len(lines)
-    return versions
+def pins_of(name: str) -> list[tuple[str, str]]:
+    """The packages and versions of a lock, all of them with hashes."""
+    lock = (ROOT / name).read_text(encoding="utf-8")
+    pins = PIN.findall(lock)
+    assert len(pins) == len([line for line in lock.splitlines() if line and not line.startswith(("#", " "))])
+    return pins
 
 
 def test_the_lock_pins_what_the_project_and_torch_require_with_hashes():
-    versions = pinned_versions((ROOT / "requirements.lock").read_text(encoding="utf-8"))
-    assert len(versions) > 150
+    pins = pins_of("requirements.lock")
+    versions = dict(pins)
+    assert len(versions) == len(pins) > 150, "one version for every Python"
     assert {*versions} >= NAMES - {"torch"}
     pinned = [item for item in REQUIRED if item.name != "torch"]
     assert [str(item) for item in pinned if versions[item.name] not in item.specifier] == []
@@ -58,10 +59,10 @@ def test_the_wheels_of_mpnet_are_pinned_alone_with_hashes():
 
 
 def test_the_site_has_a_lock_of_its_own_with_hashes():
-    pins = pinned_versions((ROOT / "requirements-site.lock").read_text(encoding="utf-8"))
+    pins = pins_of("requirements-site.lock")
     assert len(pins) > 50
     (book,) = map(Requirement, EXTRAS["site"])
-    assert pins[book.name] in book.specifier
+    assert dict(pins)[book.name] in book.specifier
 
 
 @pytest.mark.parametrize("encoders", ["minilm tiny", "minilm mpnet"])
