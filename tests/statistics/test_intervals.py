@@ -4,7 +4,7 @@ import pytest
 from scipy import stats
 
 from analysis.statistics import intervals
-from analysis.statistics.intervals import crossed_interval, draws_interval, mean_interval, wilson_interval
+from analysis.statistics.intervals import crossed_interval, draws_interval, wilson_interval
 from analysis.statistics.significance import t_test
 
 
@@ -51,13 +51,6 @@ def test_shares_of_sequences_are_covered_near_0_and_1(share, n):
     ends = np.array([wilson_interval(count, n) for count in counts])
     covers = (ends[:, 1] <= share) & (share <= ends[:, 2])
     assert stats.binom.pmf(counts, n, share) @ covers > 0.925
-
-
-def test_the_interval_of_a_mean_is_that_of_scipy():
-    values = np.random.default_rng(0).normal(2, 1, 7)
-    interval = stats.ttest_1samp(values, 0).confidence_interval(0.95)
-    assert mean_interval(values) == pytest.approx((values.mean(), *interval))
-    assert np.isnan(mean_interval(values[:1])[1:]).all()
 
 
 def test_runs_add_their_variance_to_that_of_draws():

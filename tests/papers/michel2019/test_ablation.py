@@ -21,6 +21,7 @@ def single():
 def test_overview_counts_losses_and_gains(single):
     table = ablation.all_changes({("sst-2", 0): single}, {"sst-2": LABELS}, **FAST)
     counts = ablation.overview(table).set_index("metric")
+    assert table[["task", "seed"]].drop_duplicates().to_numpy().tolist() == [["sst-2", 0]]
     assert [*ablation.all_changes({}, {})] == ["task", "seed"]
     assert counts.loc["accuracy", ["heads", "lost", "gained", "lost_by"]].tolist() == [6, 1, 0, 1]
     assert counts.loc["loss", "lost"] == 1  # a rise of the loss is a loss
