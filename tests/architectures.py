@@ -4,18 +4,9 @@ from functools import cache
 from pathlib import Path
 
 import torch
+import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-from transformers import (
-    AlbertTokenizer,
-    AutoConfig,
-    AutoModel,
-    CamembertTokenizer,
-    DebertaV2Tokenizer,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-    PreTrainedTokenizerFast,
-    XLMRobertaTokenizer,
-)
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from analysis.encoders.models import load_tokenizer
 
@@ -51,24 +42,25 @@ FAMILIES = {
     | dict.fromkeys(("eos_token_id", "sep_token_id"), 2),
 }
 SENTENCE_PIECES = {  # their special tokens stand in the vocabulary, in this order
-    "camembert": (CamembertTokenizer, ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]),
-    "xlm-roberta": (XLMRobertaTokenizer, ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]),
-    "albert": (AlbertTokenizer, ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]),
-    "deberta-v2": (DebertaV2Tokenizer, ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]),
+    "camembert": (transformers.CamembertTokenizer, ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]),
+    "xlm-roberta": (transformers.XLMRobertaTokenizer, ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]),
+    "albert": (transformers.AlbertTokenizer, ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]),
+    "deberta-v2": (transformers.DebertaV2Tokenizer, ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]),
 }
 BYTE_LEVEL = ("roberta", "mpnet", "modernbert")
 
 
 def config(architecture: str, vocabulary: int):
-    """The configuration of a tiny encoder."""
-    return AutoConfig.for_model(architecture, vocab_size=vocabulary, **SIZES | FAMILIES[architecture])
+    return transformers.AutoConfig.for_model(
+        architecture, vocab_size=vocabulary, **SIZES | FAMILIES[architecture]
+    )
 
 
 def build(architecture: str, vocabulary: int = 50) -> PreTrainedModel:
     """A tiny encoder with random weights, the same at every call."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
-        return AutoModel.from_config(config(architecture, vocabulary)).eval()
+        return transformers.AutoModel.from_config(config(architecture, vocabulary)).eval()
 
 
 def projections(model: PreTrainedModel) -> list[torch.nn.Linear]:
@@ -84,15 +76,13 @@ def byte_level_tokenizer() -> PreTrainedTokenizerBase:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=300, special_tokens=special, initial_alphabet=alphabet, show_progress=False
-    )
+    options = {"initial_alphabet": pre_tokenizers.ByteLevel.alphabet(), "show_progress": False}
+    trainer = trainers.BpeTrainer(vocab_size=300, special_tokens=special, **options)
     tokenizer.train_from_iterator(SENTENCES, trainer)
     tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=False)
     names = {"bos_token": "<s>", "cls_token": "<s>", "sep_token": "</s>", "eos_token": "</s>"}
     names |= {"pad_token": "<pad>", "unk_token": "<unk>", "mask_token": "<mask>"}
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=128, **names)
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=128, **names)
 
 
 @cache
@@ -106,14 +96,11 @@ def tokenizer_of(architecture: str) -> PreTrainedTokenizerBase:
     unknown = next(name for name in special if "unk" in name.lower())
     tokenizer = Tokenizer(models.Unigram())
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    trainer = trainers.UnigramTrainer(
-        vocab_size=90, special_tokens=special, unk_token=unknown, show_progress=False
-    )
-    tokenizer.train_from_iterator(SENTENCES, trainer)
-    pieces = sorted(tokenizer.get_vocab().items(), key=lambda entry: entry[1])
-    return kind(
-        vocab=[(piece, 0.0 if piece in special else -2.0) for piece, _ in pieces], model_max_length=128
-    )
+    options = {"special_tokens": special, "unk_token": unknown, "show_progress": False}
+    tokenizer.train_from_iterator(SENTENCES, trainers.UnigramTrainer(vocab_size=90, **options))
+    vocabulary = tokenizer.get_vocab()
+    pieces = [(piece, 0.0 if piece in special else -2.0) for piece in sorted(vocabulary, key=vocabulary.get)]
+    return kind(vocab=pieces, model_max_length=128)
 
 
 def save(architecture: str, folder: Path) -> Path:

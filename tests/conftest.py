@@ -87,7 +87,6 @@ def spacy_parser() -> str:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator:
-    """The system's Chromium."""
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if BROWSER is None:
         pytest.skip("no Chromium found: apt-get install chromium, or set BROWSER_PATH")
@@ -96,6 +95,14 @@ def browser() -> Iterator:
         chromium = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
         yield chromium
         chromium.close()
+
+
+@pytest.fixture(scope="session")
+def tiny():
+    """The small random encoder: three layers of four heads."""
+    from analysis.encoders.models import load_encoder  # and torch, which many tests do without
+
+    return load_encoder("tiny")
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ LEXEME = '<lexeme order="1" headword="false" breakBefore="false" POS="A" name="a
 
 
 def write_framenet(folder: Path) -> Path:
-    """A FrameNet of one frame, Upset, with one lexical unit and the sentences above."""
     elements = "".join(
         f'<FE name="{name}" abbrev="{name[:3]}" coreType="{core}" ID="{number}" cDate="d" cBy="x"><definition/></FE>'
         for number, (name, core) in enumerate({"Experiencer": "Core", "Degree": "Peripheral"}.items(), 1)
@@ -43,8 +42,6 @@ def write_framenet(folder: Path) -> Path:
 
 
 def sentence(number: int, text: str, target: str, elements: dict[str, str]) -> str:
-    """An annotated sentence as FrameNet writes it."""
-
     def label(name: str, part: str) -> str:
         start = text.index(part)
         return f'<label end="{start + len(part) - 1}" start="{start}" name="{name}"/>'

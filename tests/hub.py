@@ -46,7 +46,6 @@ class Missing(Exception):
 
 
 def entry_facts(repository: Path, path: Path) -> dict:
-    """One file or folder as the Hub lists it."""
     facts = {"path": path.relative_to(repository).as_posix(), "oid": COMMIT, "size": 0, "type": "directory"}
     if path.is_dir():
         return facts
@@ -55,7 +54,6 @@ def entry_facts(repository: Path, path: Path) -> dict:
 
 
 def repository_facts(repository: Path) -> dict:
-    """A repository as the Hub describes it."""
     files = sorted(path for path in repository.rglob("*") if path.is_file())
     siblings = [{"rfilename": path.relative_to(repository).as_posix()} for path in files]
     name = "/".join(repository.parts[-2:])
@@ -77,7 +75,6 @@ class HubRequest(Request):
     do_HEAD = do_GET
 
     def answer(self) -> tuple[bytes, dict]:
-        """The content and the headers for the address of the request."""
         address = urlsplit(self.path)
         path, parameters = unquote(address.path), parse_qs(address.query)
         if match := FACTS.fullmatch(path):
@@ -89,7 +86,6 @@ class HubRequest(Request):
         raise Missing("RepoNotFound")
 
     def repository(self, match: re.Match) -> Path:
-        """The folder of the repository that an address names."""
         kind = (match["kind"] or "models").rstrip("/")
         folder = self.server.owner.folder / kind / match["name"]
         if not folder.is_dir():
@@ -116,7 +112,6 @@ class HubRequest(Request):
         return content, {"ETag": f'"{etag}"', "Content-Type": "application/octet-stream"}
 
     def send(self, content: bytes, headers: dict, status: int = 200) -> None:
-        """Sends the headers, and the content unless only the headers were asked for."""
         self.send_response(status)
         for name, value in {"X-Repo-Commit": COMMIT, "Content-Length": len(content), **headers}.items():
             self.send_header(name, str(value))
@@ -181,9 +176,7 @@ def write_tiny_bert(folder: Path, layers: int = 3, heads: int = 4) -> None:
 def write_tiny_hub(folder: Path) -> None:
     """A folder to serve: the model test/tiny-bert and the dataset nyu-mll/glue."""
     write_tiny_bert(folder / "models" / "test" / "tiny-bert")
-    tables = {
-        config: {split: glue_rows(config, split) for split in glue_splits(config)} for config in GLUE_COLUMNS
-    }
+    tables = {name: {split: glue_rows(name, split) for split in glue_splits(name)} for name in GLUE_COLUMNS}
     write_dataset(folder / "datasets" / "nyu-mll" / "glue", tables)
 
 

@@ -10,20 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import conllu
+import hub
 import pandas as pd
+import spacy
 import yaml
 from fileserver import FileServer
 from framenet import write_framenet
-from hub import (
-    GLUE_COLUMNS,
-    HubServer,
-    client_environment,
-    glue_rows,
-    glue_splits,
-    write_dataset,
-    write_tiny_bert,
-)
-from pipelines import write_pipeline
+from spacy.tokens import Doc
+from spacy.training import Example as TrainingExample
 
 from analysis.files import ROOT
 from analysis.papers.niven2019.arguments import bundled_arguments
@@ -58,9 +53,8 @@ TUNED = ["mnli", "mrpc", "sst-2", "sts-b"]
 
 def small_paper() -> str:
     """Profile `paper` with the numbers of profile `smoke`: counts, sizes, seeds and epochs. Few tasks stay."""
-    paper, smoke = (
-        yaml.safe_load((ROOT / f"profiles/{name}.yaml").read_text()) for name in ("paper", "smoke")
-    )
+    texts = [(ROOT / f"profiles/{name}.yaml").read_text() for name in ("paper", "smoke")]
+    paper, smoke = map(yaml.safe_load, texts)
     for name, section in smoke.items():
         numbers = {key: value for key, value in section.items() if is_number(value)}
         paper[name] = paper.get(name, {}) | numbers
@@ -70,21 +64,20 @@ def small_paper() -> str:
 
 
 def is_number(value: object) -> bool:
-    """Whether a parameter is a number or a list of numbers."""
     return all(isinstance(number, int | float) for number in (value if isinstance(value, list) else [value]))
 
 
 @contextmanager
 def loopback(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
     """A list of sources, and the environment in which `make data` finds them, while they are served."""
-    write_tiny_bert(folder / "served" / "models" / ENCODER, LAYERS, HEADS)
+    hub.write_tiny_bert(folder / "served" / "models" / ENCODER, LAYERS, HEADS)
     datasets = folder / "served" / "datasets"
-    write_dataset(datasets / "nyu-mll" / "glue", glue())
-    write_dataset(datasets / "Salesforce" / "wikitext", {"wikitext-2-raw-v1": {"test": running_text()}})
-    with HubServer(folder / "served") as endpoint, FileServer(files()) as server:
+    hub.write_dataset(datasets / "nyu-mll" / "glue", glue())
+    hub.write_dataset(datasets / "Salesforce" / "wikitext", {"wikitext-2-raw-v1": {"test": running_text()}})
+    with hub.HubServer(folder / "served") as endpoint, FileServer(files()) as server:
         path = folder / "sources.yaml"
         path.write_text(yaml.safe_dump(listed(server)))
-        yield path, client_environment(endpoint, folder / "home")
+        yield path, hub.client_environment(endpoint, folder / "home")
 
 
 def listed(server: FileServer) -> dict:
@@ -102,16 +95,15 @@ def listed(server: FileServer) -> dict:
 def glue() -> dict[str, dict[str, pd.DataFrame]]:
     """GLUE in the columns of the Hub: the texts of a toy task like it, with labels by row."""
     tables = {}
-    for config, columns in GLUE_COLUMNS.items():
+    for config, columns in hub.GLUE_COLUMNS.items():
         like = config if config in ("mrpc", "qqp", "qnli") else "mrpc" if len(columns) == 2 else "sst-2"
         tables[config] = {}
-        for split in glue_splits(config):
+        for split in hub.glue_splits(config):
             kind = {"validation": "dev"}.get(split.split("_")[0], split.split("_")[0])
             examples = load_examples(toy(like), split=kind, n=ROWS, seed=len(config))
-            texts = {
-                column: [example.texts[place] for example in examples] for place, column in enumerate(columns)
-            }
-            tables[config][split] = glue_rows(config, split, ROWS).assign(**texts)
+            parts = zip(*(example.texts[: len(columns)] for example in examples), strict=True)
+            texts = {column: [*part] for column, part in zip(columns, parts, strict=True)}
+            tables[config][split] = hub.glue_rows(config, split, ROWS).assign(**texts)
     return tables
 
 
@@ -127,12 +119,9 @@ def running_text() -> pd.DataFrame:
 
 
 def files() -> dict[str, bytes]:
-    """The files of the server, by name."""
-    contents = {
-        f"en_ewt-ud-{split}.conllu": bundled_documents(6, split).encode() for split in ("train", "dev")
-    }
-    for split, name in (("dev", "GUM_academic_exposure"), ("test", "GUM_academic_discrimination")):
-        contents[f"{name}.conllu"] = bundled_documents(6, split).encode()
+    treebanks = [("train", "en_ewt-ud-train"), ("dev", "en_ewt-ud-dev")]
+    treebanks += [("dev", "GUM_academic_exposure"), ("test", "GUM_academic_discrimination")]
+    contents = {f"{name}.conllu": bundled_documents(6, split).encode() for split, name in treebanks}
     for split, rows in (("train", 1210), ("dev", 316), ("test", 444)):
         table = bundled_arguments(rows, 0, split, productivity=0.6, coverage=0.65).iloc[:, :8]
         contents[f"{split}-full.txt"] = table.to_csv(sep="\t", index=False).encode()
@@ -146,3 +135,26 @@ def files() -> dict[str, bytes]:
             archive = shutil.make_archive(f"{folder}/archive", "zip", folder, inside)
             contents[file] = Path(archive).read_bytes()
     return contents
+
+
+def write_pipeline(folder: Path) -> None:
+    spacy.util.fix_random_seed(0)
+    pipeline = spacy.blank("en")
+    pipeline.add_pipe("morphologizer")
+    pipeline.add_pipe("parser")
+    sentences = conllu.parse(bundled_documents(12, "train"))[:120]
+    examples = [parsed_example(pipeline, sentence) for sentence in sentences]
+    optimizer = pipeline.initialize(lambda: examples)
+    for _ in range(4):
+        for start in range(0, len(examples), 16):
+            pipeline.update(examples[start : start + 16], sgd=optimizer)
+    pipeline.to_disk(folder)
+
+
+def parsed_example(pipeline, sentence) -> TrainingExample:
+    words = [word for word in sentence if isinstance(word["id"], int)]
+    spaces = [(word["misc"] or {}).get("SpaceAfter") != "No" for word in words]
+    document = Doc(pipeline.vocab, words=[word["form"] for word in words], spaces=spaces)
+    heads = [word["head"] - 1 if word["head"] else place for place, word in enumerate(words)]
+    relations, tags = ([word[name] for word in words] for name in ("deprel", "upos"))
+    return TrainingExample.from_dict(document, {"heads": heads, "deps": relations, "pos": tags})

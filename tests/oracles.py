@@ -38,7 +38,6 @@ def bias(attention: np.ndarray, token: int, sieve: set[int]) -> float:
 
 
 def sequence_score(attention: np.ndarray, sieve_of: Callable[[int], set[int]]) -> float:
-    """Mean bias over the tokens that have a sieve."""
     tokens = range(len(attention))
     return mean([bias(attention, token, sieve_of(token)) for token in tokens if sieve_of(token)])
 
@@ -60,12 +59,8 @@ def window_published(attention: np.ndarray, width: int) -> float:
 
 def word_pairs(attention: np.ndarray, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> float:
     """Mean over pairs of the mean over the dependent's pieces of the bias towards the head's pieces."""
-    return mean(
-        [
-            mean([bias(attention, int(d), {int(h) for h in head}) for d in dependent])
-            for dependent, head in pairs
-        ]
-    )
+    biases = [[bias(attention, int(d), {*map(int, head)}) for d in dependent] for dependent, head in pairs]
+    return mean([*map(mean, biases)])
 
 
 class Oracle:
@@ -98,11 +93,9 @@ class Oracle:
         return {item for item in text if self.spelling[item] == self.spelling[token]}
 
     def others(self, token: int) -> set[int]:
-        """Word pieces of the other text."""
         return self.sentences(token)[1] - self.marks
 
     def near(self, token: int, width: int) -> set[int]:
-        """Tokens at most `width` positions away."""
         return {other for other in range(self.size) if abs(other - token) <= width}
 
     def sieve(self, role: str) -> Callable[[int], set[int]]:
@@ -143,9 +136,8 @@ class Oracle:
             weighted = np.array([row * entropy(row) for row in attention])
             return sequence_score(weighted, self.sieve("own_sentence"))
         if role == "syntactic":
-            return word_pairs(
-                attention, [pair for label in sorted(PAIRS) for pair in self.pairs.get(label, [])]
-            )
+            pooled = [pair for label in sorted(PAIRS) for pair in self.pairs.get(label, [])]
+            return word_pairs(attention, pooled)
         if role.endswith("_reversed"):
             forward = self.pairs.get(role.removesuffix("_reversed"), [])
             return word_pairs(attention, [(head, dependent) for dependent, head in forward])
@@ -154,7 +146,6 @@ class Oracle:
         return sequence_score(attention, self.sieve(role))
 
     def scores(self, role: str, maps: np.ndarray) -> np.ndarray:
-        """The scores of maps of shape (..., token, token)."""
         flat = maps.reshape(-1, *maps.shape[-2:])
         return np.array([self.score(role, attention) for attention in flat]).reshape(maps.shape[:-2])
 
@@ -167,10 +158,10 @@ def random_pairs(size: int, seed: int = 0) -> dict:
         first = generator.integers(size)
         return first, min(first + generator.integers(1, 4), size)
 
-    counts = {"nsubj": 2, "dobj": 1, "advmod": 3, "case": 2}
-    return {
-        label: Pairs(np.array([(*word(), *word()) for _ in range(count)])) for label, count in counts.items()
-    }
+    def pairs(count: int) -> Pairs:
+        return Pairs(np.array([(*word(), *word()) for _ in range(count)]))
+
+    return {"nsubj": pairs(2), "dobj": pairs(1), "advmod": pairs(3), "case": pairs(2)}
 
 
 def random_maps(size: int, heads: int = 3, seed: int = 0) -> np.ndarray:

@@ -100,16 +100,12 @@ class Tree:
 
     @property
     def folder(self) -> Path:
-        """The results of the profile."""
         return self.results / self.profile
 
     def start(self, *arguments: str, profile: str | None = None) -> subprocess.Popen:
         """Make at work, in a process group of its own."""
-        variables = (
-            f"PROFILE={profile or self.profile}",
-            f"PYTHON={self.python}",
-            f"RESULTS_DIR={self.results}",
-        )
+        values = {"PROFILE": profile or self.profile, "PYTHON": self.python, "RESULTS_DIR": self.results}
+        variables = [f"{name}={value}" for name, value in values.items()]
         # An outer `make test` would pass its options and its jobs down; PYTHONPATH would name another package.
         left_out = ("MAKE", "MFLAGS", "PYTHONPATH")
         environment = {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
@@ -130,7 +126,6 @@ class Tree:
         return subprocess.CompletedProcess(running.args, running.returncode, out, err)
 
     def would_run(self, *arguments: str) -> set[str]:
-        """The runs that Make would start."""
         return started(self.make("-n", *arguments, "study"))
 
 

@@ -1,5 +1,3 @@
-"""What is cached comes back as it was, is made once for each key, and again when its file is damaged."""
-
 import numpy as np
 import pytest
 import xarray as xr

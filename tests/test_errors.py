@@ -1,5 +1,3 @@
-"""Wrong input ends a command with one line and a status that is not 0."""
-
 import ast
 import errno
 import re
@@ -61,9 +59,8 @@ def test_names_of_the_package_in_texts_and_pages_can_be_imported():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
-    names = {
-        (path.name, name) for path, text in texts for name in re.findall(r"\banalysis(?:\.[a-z]\w*)+", text)
-    }
+    pattern = re.compile(r"\banalysis(?:\.[a-z]\w*)+")
+    names = {(path.name, name) for path, text in texts for name in pattern.findall(text)}
     assert ("extraction.py", "analysis.scores.sieves.rows") in names
     for _, name in sorted(names):
         assert resolve_name(name), name

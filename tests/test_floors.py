@@ -1,14 +1,19 @@
-"""The house: a floor imports only from floors below it, and the light floors stay light."""
+"""The house: a floor imports only from floors below it, the light floors stay light, and the student's path short."""
 
+import ast
 import subprocess
 import sys
 
 import pytest
-from test_closure import MODULES, imported
 
 from analysis.files import ROOT
 from analysis.study.front_page import PAPERS
 
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in (ROOT / "analysis").rglob("*.py")
+}
+PATH = ("01_extract", "02_score", "03_test", "03_test_all", "04_compare")  # extract, score, test, compare
 GROUND = ("errors", "files", "cache", "tables")  # modules, each from those before it
 FLOORS = (
     "texts roles control_scores encoders scores statistics figures papers synthesis explorer study".split()
@@ -16,6 +21,27 @@ FLOORS = (
 ROOF = ("run", "scale")
 HEAVY = {"torch", "transformers", "accelerate", "datasets"}
 LIGHT = [name for name in MODULES if (name + "..").split(".")[1] in ("texts", "statistics", "files")]
+
+
+def imported(path) -> set[str]:
+    """The modules of the package that a file imports, also inside functions, with the packages around them."""
+    nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    sources = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
+    names |= {node.module for node in sources}
+    names |= {f"{node.module}.{alias.name}" for node in sources for alias in node.names}
+    parts = [name.split(".") for name in names]
+    return {".".join(part[:end]) for part in parts for end in range(1, len(part) + 1)} & {*MODULES}
+
+
+def reached(waiting: set[str], ends: frozenset[str] = frozenset()) -> set[str]:
+    """These modules and all that they import, also through others, but not through those of the rooms `ends`."""
+    modules: set[str] = set()
+    while waiting := waiting - modules:
+        modules |= waiting
+        followed = (name for name in waiting if not {*name.split(".")[1:2]} & ends)
+        waiting = set().union(*(imported(MODULES[name]) for name in followed))
+    return modules
 
 
 def storey(name: str) -> tuple[int, int]:
@@ -54,3 +80,15 @@ def test_tables_and_claims_are_read_without_torch():
     code += "assert all(known_claims().values())\n"
     code += f"assert not {HEAVY} & sys.modules.keys(), [*sys.modules]"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=3600)
+
+
+@pytest.mark.parametrize(("notebooks", "most"), [(PATH, 6_200), (("03_test",), 2_600)])
+def test_what_the_notebooks_import_stays_short(notebooks: tuple[str, ...], most: int):
+    modules = reached(set().union(*(imported(ROOT / "notebooks" / f"{name}.py") for name in notebooks)))
+    lines = sum(len(MODULES[name].read_text(encoding="utf-8").splitlines()) for name in modules)
+    assert lines <= most
+
+
+def test_statistics_read_numbers_and_neither_texts_nor_encoders():
+    modules = reached({name for name in MODULES if name.startswith("analysis.statistics")})
+    assert [name for name in modules if name.startswith(("analysis.texts", "analysis.encoders"))] == []

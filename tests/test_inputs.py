@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 import xarray as xr
 from classifiers import EXAMPLES, classifier
+from removals import logits
+from treebanks import conllu
 
 from analysis.encoders.finetuning import finetune
 from analysis.encoders.layout import Layout, layouts
@@ -25,17 +27,20 @@ from analysis.run import run
 from analysis.scale import main as scale
 from analysis.scores.extraction import extract
 from analysis.scores.sieves import SIEVES, sieve
+from analysis.statistics.claims import read_claims
+from analysis.statistics.effects import effect_table
 from analysis.statistics.significance import Rule, role_table
 from analysis.study.front_page import filled
-from analysis.study.profiles import load_profile, parameters
+from analysis.study.profiles import load_profile, parameters, parse_name
 from analysis.study.results import Results, seeds_of
 from analysis.study.verification import verify
+from analysis.texts.chains import read_chains
 from analysis.texts.dependencies import conllu_files, read_trees
 from analysis.texts.examples import Example
 from analysis.texts.glue import load_examples
 from analysis.texts.passages import load_passages
 from analysis.texts.syntax import parse
-from analysis.texts.tasks import match_class
+from analysis.texts.tasks import match_class, toy
 
 MRPC = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t1\t2\tHe ran.\tShe ran.\n"
 ONE = [Example("a", "He ran.")]
@@ -63,7 +68,6 @@ class Material:
         return load_examples("mrpc", source=str(self.folder), split="dev")
 
     def passages(self, source: str | Path) -> Any:
-        """Two passages of running text."""
         return load_passages(source, 2, 0, self.encoder.tokenizer)
 
     def scored(self, content: str, *arguments: str, name: str = "corpus.jsonl", output: str = "out") -> None:
@@ -75,17 +79,14 @@ class Material:
         raise InputError(stderr.getvalue().splitlines()[-1].removeprefix("error: "))
 
     def linked(self, target: str | Path) -> None:
-        """The texts of a folder with a link."""
         (self.folder / "texts").mkdir()
         (self.folder / "texts/link").symlink_to(target)
         files_of(self.folder / "texts", {".txt"})
 
     def tuned(self, train: list[Example]) -> Any:
-        """The tiny encoder, fine-tuned on these examples."""
         return finetune("tiny", "mrpc", train=train, dev=self.examples, folder=self.folder / "checkpoint")
 
     def redirected(self, **options: Any) -> Any:
-        """Logits of a classifier with the attention of two heads redirected."""
         return redirect(classifier("bert"), EXAMPLES, **({"heads": {"both": [(0, 1), (1, 2)]}} | options))
 
     def sieved(self, name: str, function: Callable) -> None:
@@ -95,6 +96,21 @@ class Material:
             extract(self.encoder, self.examples, roles=[name])
         finally:
             del SIEVES[name]
+
+    def effects(self, label: int) -> Any:
+        """Effects on the AUC where all examples have one label."""
+        return effect_table(logits(np.zeros((2, 3), int), ["0-0"]), np.full(3, label), task="mrpc")
+
+    def claims(self, **changed: Any) -> Any:
+        """The claims of a file with one entry; a field that is None is left out."""
+        entry = {"id": "A1", "statement": "s", "source": "s", "measure": "m", "threshold": 1, "relation": ">"}
+        fields = {name: value for name, value in (entry | changed).items() if value is not None}
+        return read_claims(self.file("claims.yaml", str([fields])))
+
+    def chains(self, *entities: str) -> Any:
+        """The chains of a document of three words with these entities."""
+        words = [f"w X X {number} dep {entity}".removesuffix(" _") for number, entity in enumerate(entities)]
+        return read_chains([self.file("a.conllu", conllu("\n".join(words)))])
 
     @property
     def scores(self) -> xr.DataArray:
@@ -113,6 +129,7 @@ TEXTS = [
     ("or name toy-mrpc, which needs none", lambda m: load_examples("mrpc")),
     ("name qqp to read glue", lambda m: load_examples("toy-qqp", "glue")),
     ("split 'validation' is unknown", lambda m: load_examples("toy-mrpc", split="validation")),
+    ("task 'rte' has no toy version", lambda m: toy("rte")),
     ("n = 0: give at least 1 example", lambda m: load_examples("toy-mrpc", n=0)),
     ("seed = -1: give a seed of at least 0", lambda m: load_examples("toy-mrpc", seed=-1)),
     ("source must be 'hub' or a folder that holds MRPC/", lambda m: load_examples("mrpc", str(m.folder))),
@@ -120,10 +137,7 @@ TEXTS = [
     ("s3://glue is a URL", lambda m: load_examples("mrpc", "s3://glue")),
     ("dev.tsv: no rows below the header", lambda m: m.glue(MRPC.splitlines()[0])),
     ("dev.tsv: no column", lambda m: m.glue("sentence\tlabel\nHe ran.\t1\n")),
-    (
-        "the header names column #2 String twice",
-        lambda m: m.glue(MRPC.replace("ID\t#2 ID", "ID\t#2 String")),
-    ),
+    ("the header names column #2 String twice", lambda m: m.glue(MRPC.replace("ID\t#2 ID", "ID\t#2 String"))),
     ("a text is empty; fill it in or remove the row", lambda m: m.glue(MRPC.replace("He ran.", " "))),
     ("number of fields is 6", lambda m: m.glue(MRPC.replace("He ran.", "He\tran."))),
     ("line 2: not UTF-8", lambda m: m.glue(MRPC.replace("He", "Zoë").encode("latin-1"))),
@@ -132,6 +146,13 @@ TEXTS = [
     ("has no sentence with the text 'He ran.'", lambda m: parse(ONE, m.file("a.conllu", WORD))),
     ("none.conllu cannot be read: No such", lambda m: parse(ONE, m.folder / "none.conllu")),
     ("line 1: not UTF-8", lambda m: read_trees([m.file("a.conllu", b"\x89PNG\xff\xfe")])),
+    (
+        "a.conllu, document 'a': a sentence opens the mention '(1' and does",
+        lambda m: m.chains("(1", "(1", "1)"),
+    ),
+    ("a.conllu, document 'a': Entity=2) closes a mention", lambda m: m.chains("(1", "2)", "1)")),
+    ("a.conllu, document 'a': Entity=1: write brackets", lambda m: m.chains("_", "1", "_")),
+    ("a.conllu, document 'a': Entity=(1[1/2]): write brackets", lambda m: m.chains("(1[1/2])", "_", "_")),
     ("holds no .conllu file", lambda m: conllu_files([str(m.folder)], m.folder, 2, "dev", 0)),
     ("'sst-2' has 1 text", lambda m: match_class("sst-2")),
     ("'sts-b' has 2 text(s) and 0 classes", lambda m: match_class("sts-b")),
@@ -178,16 +199,26 @@ SCORES = [
     ("make the mask a sieve with analysis.scores.sieves.rows", lambda m: m.sieved("ones", ones)),
 ]
 STATISTICS = [
+    ("'shade'; the keys are id, statement, ", lambda m: m.claims(shade="red")),
+    ("'source'; the keys are id, statement, ", lambda m: m.claims(source=None)),
+    ("claims.yaml: claim A1: relation is '>='; use > or <", lambda m: m.claims(relation=">=")),
+    ("claim A1: threshold is 'half'; give a number", lambda m: m.claims(threshold="half")),
+    ("threshold_from is 'me'; use paper or this study", lambda m: m.claims(threshold_from="me")),
     ("alpha is 1.0", lambda m: Rule(alpha=1.0)),
     ("at least 2 sequences", lambda m: Rule(minimum=1)),
     ("scores have the dimensions", lambda m: role_table(m.scores.rename(head="column"))),
     ("unit 'token' is unknown", lambda m: Rule(unit="token")),
     ("tau is nan", lambda m: Rule(tau=float("nan"))),
     ("resamples", lambda m: role_table(m.scores, Rule(resamples=9))),
+    ("mrpc: 0 of 3 dev examples", lambda m: m.effects(0)),
+    ("mrpc: 3 of 3 dev examples", lambda m: m.effects(1)),
 ]
 STUDY = [
     ("unknown profile 'ofline': choose from", lambda m: load_profile("ofline")),
     ("unknown notebook '03_tests'", lambda m: run("03_tests", "smoke", {})),
+    ("01_extract-mrpc: choose from 01_extract-mrpc-pretrained, 01_", lambda m: parse_name("01_extract-mrpc")),
+    ("there is no run 03_test_all-mrpc: choose from 03_test_all", lambda m: parse_name("03_test_all-mrpc")),
+    ("03_test-mprc: choose from 03_test-mrpc, 03_test-qqp, ", lambda m: parse_name("03_test-mprc")),
     ("no parameter 'taus'", lambda m: parameters("03_test", "smoke", {"taus": 3})),
     ("tau is 'three': give", lambda m: parameters("03_test", "smoke", {"tau": "three"})),
     ("state is 'tuned'", lambda m: seeds_of("tuned", [0])),

@@ -37,7 +37,6 @@ def corpus(tmp_path: Path) -> Path:
 
 
 def scored_ids(output: Path) -> list[str]:
-    """The ids of the rows of scores, sorted."""
     return sorted(pyarrow.dataset.dataset(output / "scores").to_table(columns=["id"])["id"].to_pylist())
 
 
@@ -75,15 +74,7 @@ def test_killed_run_resumes_and_gives_the_table_of_one_process(
     expected = published_table(whole)
     table = pd.read_csv(output / "roles.csv", keep_default_na=False, na_values=[""])
     table["assigned"] = table["assigned"].astype("boolean")
-    columns = [
-        "layer",
-        "head",
-        "role",
-        "n",
-        "mean",
-        "p",
-        "assigned",
-    ]  # t and sd lose digits where scores hardly vary
+    columns = "layer head role n mean p assigned".split()  # t and sd lose digits where scores hardly vary
     pd.testing.assert_frame_equal(table[columns], expected[columns], rtol=1e-6, atol=1e-6, check_dtype=False)
 
     capsys.readouterr()

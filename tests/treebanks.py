@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from analysis.texts.chains import Document, read_chains
+
 
 def conllu(*sentences: str) -> str:
     """CoNLL-U of sentences written a word per line: form, upos, xpos, head, relation and, if any, Entity."""
@@ -15,8 +17,13 @@ def conllu(*sentences: str) -> str:
     return text
 
 
+def read_document(folder: Path, *sentences: str) -> Document:
+    """The one document of hand-made sentences."""
+    (only,) = read_chains([write(folder, conllu(*sentences))]).documents
+    return only
+
+
 def write(folder: Path, content: str, name: str = "trees.conllu") -> Path:
-    """The path of a new file with this content."""
     path = folder / name
     path.write_text(content, encoding="utf-8")
     return path

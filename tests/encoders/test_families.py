@@ -46,7 +46,6 @@ def hidden_states(encoder: Encoder, layout: Layout) -> Tensor:
 
 
 def blocked_states(encoder: Encoder, layout: Layout) -> Tensor:
-    """Hidden states with one head of the first layer blocked."""
     with blocked_across(encoder, [(0, 1)]):
         return hidden_states(encoder, layout)
 

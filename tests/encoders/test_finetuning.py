@@ -1,5 +1,3 @@
-"""Fine-tuning keeps a whole checkpoint or nothing; the metrics and baselines are recomputed by hand."""
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,9 +6,8 @@ import pytest
 import torch
 from transformers import Trainer
 
-from analysis.encoders.finetuning import Stops, evaluate, finetune
+from analysis.encoders.finetuning import evaluate, finetune
 from analysis.encoders.measures import baselines, measure
-from analysis.encoders.models import load_encoder, load_tokenizer
 from analysis.texts.examples import Example
 from analysis.texts.tasks import Task
 
@@ -34,16 +31,6 @@ def trained(tmp_path_factory) -> tuple[Path, dict[str, float]]:
     """A checkpoint of the tiny encoder and the scores that training returned."""
     folder = tmp_path_factory.mktemp("models") / "sst-2"
     return folder, train(folder, epochs=2)
-
-
-def test_stops_keep_the_classifier_on_the_way(tmp_path: Path):
-    """Of 4 steps: a share below one step gives the first step, and the last is the checkpoint of a single epoch."""
-    stops = Stops(tmp_path / "sst-2-0", [0.01, 0.5, 1.0], load_tokenizer("tiny"))
-    train(tmp_path / "last", batch_size=8, callbacks=[stops])
-    assert [folder.name for folder in stops.folders.values()] == ["1-sst-2-0", "50-sst-2-0", "100-sst-2-0"]
-    digests = [load_encoder(folder, task="sst-2").digest for folder in stops.folders.values()]
-    assert len({*digests}) == 3
-    assert digests[-1] == load_encoder(tmp_path / "last", task="sst-2").digest
 
 
 def test_checkpoint_holds_no_pickle(trained):
@@ -137,9 +124,8 @@ def test_training_learns_what_one_word_decides(tmp_path: Path, task: str | Task,
 def test_the_last_epoch_is_kept_whatever_it_scores(tmp_path: Path):
     examples = arguments(24)
     recipe = ("tiny", WARRANTS, examples, swapped(examples[:11]))
-    assert finetune(*recipe, tmp_path / "best", 6, 8, 1e-4) == {
-        "accuracy": 1.0
-    }  # before it learns the reverse
+    before_the_reverse_is_learnt = finetune(*recipe, tmp_path / "best", 6, 8, 1e-4)
+    assert before_the_reverse_is_learnt == {"accuracy": 1.0}
     assert evaluate(tmp_path / "best", WARRANTS, examples)["accuracy"] < 0.9
     assert finetune(*recipe, tmp_path / "last", 6, 8, 1e-4, best_epoch=False) == {"accuracy": 0.0}
     assert evaluate(tmp_path / "last", WARRANTS, examples) == {"accuracy": 1.0}

@@ -1,5 +1,3 @@
-"""Models and examples are downloaded from a Hub on the loopback address."""
-
 import json
 import socket
 import subprocess
@@ -34,7 +32,6 @@ print(json.dumps([encoder.model.config.num_hidden_layers, encoder.model.config.n
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the Hub serves."""
     folder = tmp_path_factory.mktemp("served")
     write_tiny_hub(folder)
     return folder
@@ -53,10 +50,8 @@ def test_examples_and_an_encoder_are_those_that_the_hub_serves(folder: Path, tmp
     *examples, (layers, heads, tokens, total) = map(json.loads, result.stdout.splitlines())
     for task, loaded in zip(GLUE_TASKS.values(), examples, strict=True):
         columns = [*(task.hub_columns or task.columns), "label"]
-        rows = glue_rows(task.config, task.splits["dev"].hub)[columns].itertuples(index=False)
-        assert loaded == [
-            [f"{task.name}-dev-{row}", texts, label] for row, (*texts, label) in enumerate(rows)
-        ]
+        rows = glue_rows(task.config, task.splits["dev"].hub)[columns].itertuples(name=None)
+        assert loaded == [[f"{task.name}-dev-{row}", texts, label] for row, *texts, label in rows]
     weights = load_file(folder / "models/test/tiny-bert/model.safetensors")
     assert (layers, heads, tokens) == (3, 4, ["it", "works", "."])
     assert total == pytest.approx(weights["bert.embeddings.word_embeddings.weight"].sum(), rel=1e-3)

@@ -1,5 +1,3 @@
-"""Logits under interventions equal those of gated forward passes, also after a killed run."""
-
 from pathlib import Path
 
 import numpy as np
@@ -9,16 +7,8 @@ import xarray as xr
 from architectures import ARCHITECTURES, HEADS, LAYERS
 from classifiers import CHOICES, EXAMPLES, classifier
 
-from analysis.encoders import interventions as module
-from analysis.encoders.interventions import (
-    Intervention,
-    all_but_one,
-    cumulative,
-    predict,
-    sets,
-    single_heads,
-    whole_layers,
-)
+from analysis.encoders import interventions
+from analysis.encoders.interventions import Intervention, predict, single_heads
 from analysis.encoders.layout import layouts
 from analysis.encoders.models import Encoder
 from analysis.encoders.prefixes import OPERATORS, Prefix
@@ -43,10 +33,10 @@ def many(encoder: Encoder, operator: str) -> list[Intervention]:
     gates = np.random.default_rng(0).random((LAYERS, HEADS))
     return [
         *single_heads(encoder, operator),
-        *whole_layers(encoder, operator),
-        *all_but_one(encoder),
-        *cumulative(encoder, order, [0, 1, 3, 4]),
-        *sets(encoder, {"ends": [(0, 0), (1, 2)]}, operator),
+        *interventions.whole_layers(encoder, operator),
+        *interventions.all_but_one(encoder),
+        *interventions.cumulative(encoder, order, [0, 1, 3, 4]),
+        *interventions.sets(encoder, {"ends": [(0, 0), (1, 2)]}, operator),
         Intervention("dimmed", gates, operator),
     ]
 
@@ -54,8 +44,7 @@ def many(encoder: Encoder, operator: str) -> list[Intervention]:
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_logits_are_those_of_gated_forward_passes(architecture: str, operator: str, monkeypatch):
-    """Two variants at a time."""
-    monkeypatch.setattr(module, "STACKED", {"cpu": 100})
+    monkeypatch.setattr(interventions, "STACKED", {"cpu": 100})
     encoder = classifier(architecture)
     rows = many(encoder, operator)
     result = predict(encoder, EXAMPLES, rows, batch_size=2, progress=False)

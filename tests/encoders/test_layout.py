@@ -1,5 +1,3 @@
-"""Layouts of sequences by hand and of any text, and batches of similar length."""
-
 from itertools import pairwise
 
 import numpy as np
@@ -18,7 +16,6 @@ PAIR = ("I don't see it .", "The cat saw the cat !")
 
 
 def one(tokenizer: PreTrainedTokenizerBase, *texts: str) -> Layout:
-    """The layout of one sequence."""
     return layouts(tokenizer, [Example("only", *texts)])[0]
 
 
@@ -39,26 +36,23 @@ def test_pair_and_single_text_by_hand():
     assert layout.sentence.tolist() == [0, 0, 1]
 
 
-def test_two_middle_separators_of_roberta():
-    layout = one(byte_level_tokenizer(), "The cat , sat .", "The dog — saw it .")
+def test_two_middle_separators_of_roberta_and_punctuation_through_the_spelling_of_byte_level_tokens():
+    texts = ("The cat , sat .", "The dog — saw it ? .")
+    layout = one(byte_level_tokenizer(), *texts)
     first, *others = np.flatnonzero(layout.sep)
     assert others == [first + 1, len(layout) - 1]
     assert layout.sentence.tolist() == [0] * first + [1] * (len(layout) - first)
     second = [1] * (len(layout) - first - 3)
     assert layout.text.tolist() == [-1] + [0] * (first - 1) + [-1] * 2 + second + [-1]
     assert np.flatnonzero(layout.cls).tolist() == [0]
-
-
-def test_punctuation_is_found_through_the_spelling_of_byte_level_tokens():
-    text = "The cat , sat — . did ?"
-    layout = one(byte_level_tokenizer(), text)
     assert "Ġ," in layout.tokens
-    assert {text[a:b] for a, b in layout.spans[layout.punctuation]} == {",", "—", ".", "?"}
-    assert not {text[a:b] for a, b in layout.spans[~layout.punctuation]} & {",", "—", ".", "?"}
+    spelt = [texts[text][start:end] for text, (start, end) in zip(layout.text, layout.spans, strict=True)]
+    marks = [spelling for spelling, is_mark in zip(spelt, layout.punctuation, strict=True) if is_mark]
+    assert marks == [spelling for spelling in spelt if spelling in {*",.—?"}]
+    assert {*marks} == {*",.—?"}
 
 
 def blank(length: int) -> Layout:
-    """A layout with only a length."""
     zeros, none = np.zeros(length, int), np.zeros(length, bool)
     return Layout("", ("x",) * length, *[zeros] * 3, np.zeros((length, 2), int), *[none] * 4)
 

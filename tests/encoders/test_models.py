@@ -19,12 +19,7 @@ from transformers import FNetConfig, FNetModel
 from analysis.encoders import sources
 from analysis.encoders.finetuning import training_precision
 from analysis.encoders.layout import layouts
-from analysis.encoders.models import (
-    load_classifier,
-    load_encoder,
-    load_tokenizer,
-    random_encoder,
-)
+from analysis.encoders.models import load_classifier, load_encoder, load_tokenizer, random_encoder
 from analysis.encoders.tap import read_layers
 from analysis.errors import InputError
 from analysis.files import ROOT
@@ -33,7 +28,6 @@ from analysis.texts.examples import Example
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
-    """A folder with a tiny BERT."""
     return save("bert", tmp_path)
 
 
@@ -49,13 +43,8 @@ def test_minilm_is_the_checked_one(monkeypatch):
 
 def test_digest_follows_every_weight(checkpoint: Path):
     encoder, again, changed = (load_encoder(checkpoint) for _ in range(3))
-    assert encoder.provenance == {
-        "encoder": "bert",
-        "architecture": "BertModel",
-        "weights_sha256": encoder.digest,
-        "precision": "float32",
-        "device": "cpu",
-    }
+    expected = {"encoder": "bert", "architecture": "BertModel", "weights_sha256": encoder.digest}
+    assert encoder.provenance == expected | {"precision": "float32", "device": "cpu"}
     assert encoder.digest == again.digest
     with torch.no_grad():
         changed.model.encoder.layer[1].output.dense.bias[0] += 1e-6
@@ -91,6 +80,10 @@ def adapter(folder: Path) -> None:
     (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "bert-base-uncased"}')
 
 
+def fnet(folder: Path) -> None:
+    FNetModel(FNetConfig(num_hidden_layers=1, hidden_size=8, intermediate_size=8)).save_pretrained(folder)
+
+
 def spoil_weights(folder: Path) -> None:
     weights = load_file(folder / "model.safetensors")
     weights["embeddings.word_embeddings.weight"][0, 0] = float("nan")
@@ -124,6 +117,7 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "not a number": (spoil_weights, "has weights that are no numbers (embeddings.word_embeddings.weight)"),
     "no layers": (lambda f: set_options(f, num_hidden_layers=0), "has no layers"),
+    "no attention": (fnet, "is a fnet, which has no attention heads"),
     "no padding": (lambda f: set_options(f, "tokenizer_config.json", pad_token=None), "has no padding token"),
     "more tokens than embeddings": (add_token, "embeddings: give the model its own tokenizer"),
 }  # fmt: skip
@@ -153,12 +147,13 @@ def test_every_call_that_could_run_the_code_of_a_checkpoint_forbids_it():
         assert "trust_remote_code=False" in ast.unparse(call), name
 
 
-def test_only_the_bare_name_is_built_in(checkpoint: Path, monkeypatch):
-    folder = checkpoint.rename(checkpoint.with_name("tiny"))
+@pytest.mark.parametrize("built_in", ["tiny", "mpnet"])
+def test_only_the_bare_name_is_built_in(checkpoint: Path, monkeypatch, built_in: str):
+    folder = checkpoint.rename(checkpoint.with_name(built_in))
     monkeypatch.chdir(folder.parent)
-    for name in ("./tiny", Path("tiny"), folder, str(folder)):
+    for name in (f"./{built_in}", Path(built_in), folder, str(folder)):
         encoder = load_encoder(name)
-        assert (encoder.layers, encoder.name) == (LAYERS, "tiny (folder)")
+        assert (encoder.layers, encoder.name) == (LAYERS, f"{built_in} (folder)")
         assert load_classifier(name, 2).config.num_hidden_layers == LAYERS
     assert load_encoder("tiny").layers > LAYERS
 
@@ -190,12 +185,6 @@ def test_encoder_with_its_trained_head(architecture: str, tmp_path: Path):
     with torch.no_grad():
         logits, expected = (item.model(**item.inputs(batch)).logits for item in (headed, saved))
     torch.testing.assert_close(logits, expected)
-
-
-def test_an_encoder_without_attention_is_one_line(checkpoint: Path):
-    options = {"num_hidden_layers": 1, "hidden_size": 8, "intermediate_size": 8}
-    FNetModel(FNetConfig(**options)).save_pretrained(checkpoint)
-    assert "is a fnet, which has no attention heads" in error_of(load_encoder, checkpoint)
 
 
 @pytest.mark.parametrize(

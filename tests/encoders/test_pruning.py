@@ -1,5 +1,3 @@
-"""Importance equals finite differences of the loss; a pruned encoder answers as the whole one without these heads."""
-
 from collections.abc import Callable
 
 import numpy as np

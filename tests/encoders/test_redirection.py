@@ -1,5 +1,3 @@
-"""Redirected attention is that of loops and of whole passes; changed values leave attention where it is."""
-
 from itertools import product
 
 import numpy as np
@@ -8,31 +6,17 @@ import torch
 from architectures import ARCHITECTURES
 from classifiers import PAIRS, classifier
 
+from analysis.encoders import redirection
 from analysis.encoders.interventions import predict, sets
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.prefixes import Prefix, ordinary_pass
-from analysis.encoders.redirection import (
-    MOVED,
-    NOWHERE,
-    ROWS,
-    TARGETS,
-    ChangedValues,
-    Flag,
-    Redirection,
-    blocked_across,
-    exchanged_positions,
-    exchanged_types,
-    flag_directions,
-    other_words,
-    output_shares,
-    places_in_other_order,
-    redirect,
-)
-from analysis.encoders.tap import ValueReader, read_layers, tap
+from analysis.encoders.redirection import NOWHERE, TARGETS, ChangedValues, Redirection, flag_directions
+from analysis.encoders.tap import Reading, ValueReader, read_layers, tap
 from analysis.errors import InputError
 
 HEADS = [(0, 1), (1, 2)]
-EDITS = [*product(ROWS, [*TARGETS, NOWHERE], MOVED, [None]), ("matched", "own text", "all attention", 1)]
+EDITS = [*product(redirection.ROWS, [*TARGETS, NOWHERE], redirection.MOVED, [None])]
+EDITS.append(("matched", "own text", "all attention", 1))
 
 
 def edited_row(weights: np.ndarray, query: int, edit: Redirection, layout: Layout, dose: float) -> np.ndarray:
@@ -88,9 +72,10 @@ def test_rows_move_as_said_and_other_heads_stay(rows: str, to: str, moved: str, 
             np.testing.assert_allclose(result[number, 1, query, : len(layout)], expected, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "operator", [Redirection(), Redirection("matched", NOWHERE, "matching pieces")], ids=str
-)
+REMOVED = Redirection("matched", NOWHERE, "matching pieces")
+
+
+@pytest.mark.parametrize("operator", [Redirection(), REMOVED], ids=str)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_answers_are_those_of_one_whole_pass_for_each_text(architecture: str, operator: Redirection):
     encoder = classifier(architecture, 2)
@@ -114,11 +99,11 @@ def test_answers_are_those_of_one_whole_pass_for_each_text(architecture: str, op
 def test_redirect_names_its_sets_and_reads_its_cache(tmp_path, monkeypatch):
     encoder = classifier("bert", 2)
     arguments = (encoder, PAIRS, {"both": HEADS, "one": HEADS[:1]}, "matched", "own text", 1.0, True)
-    result = redirect(*arguments, cache=tmp_path, progress=False)
+    result = redirection.redirect(*arguments, cache=tmp_path, progress=False)
     assert result.dims == ("heads", "sequence", "class")
     assert result["heads"].values.tolist() == ["none", "both", "one"]
     monkeypatch.delattr(Prefix, "resume")
-    again = redirect(*arguments, cache=tmp_path, progress=False)
+    again = redirection.redirect(*arguments, cache=tmp_path, progress=False)
     np.testing.assert_array_equal(result, again)
 
 
@@ -127,7 +112,7 @@ def test_blocking_in_training_is_removal_and_lets_gradients_pass():
     removed = sets(encoder, {"both": HEADS}, Redirection("all", NOWHERE, "other text"))
     expected = predict(encoder, PAIRS, removed, progress=False)[1]
     batch = layouts(encoder.tokenizer, PAIRS)
-    with blocked_across(encoder, HEADS):
+    with redirection.blocked_across(encoder, HEADS):
         logits = encoder.model(**encoder.inputs(batch)).logits
         logits.sum().backward()
     np.testing.assert_allclose(logits.detach(), expected, atol=1e-5)
@@ -137,20 +122,19 @@ def test_blocking_in_training_is_removal_and_lets_gradients_pass():
 
 
 FIRST_LAYER = [(0, 1), (0, 2)]
-TYPES = ChangedValues("types", exchanged_types)
-POSITIONS = ChangedValues("positions", exchanged_positions)
+TYPES = ChangedValues("types", redirection.exchanged_types)
+POSITIONS = ChangedValues("positions", redirection.exchanged_positions)
 
 
 @pytest.mark.parametrize("name", ["types", "positions", "words", "flag"])
 def test_a_batch_of_one_gives_what_a_batch_of_many_gives_and_dose_0_changes_nothing(name: str):
     encoder = classifier("bert", 2)
     sequences = layouts(encoder.tokenizer, PAIRS[:3])
-    flag = Flag(flag_directions(encoder, sequences))
-    operator = {"types": TYPES, "positions": POSITIONS, "words": other_words(sequences), "flag": flag}[name]
-    edits = [
-        *sets(encoder, {"nothing": FIRST_LAYER}, operator, 0),
-        *sets(encoder, {"both": FIRST_LAYER}, operator),
-    ]
+    flag = redirection.Flag(flag_directions(encoder, sequences))
+    words = redirection.other_words(sequences)
+    operator = {"types": TYPES, "positions": POSITIONS, "words": words, "flag": flag}[name]
+    edits = sets(encoder, {"nothing": FIRST_LAYER}, operator, 0)
+    edits += sets(encoder, {"both": FIRST_LAYER}, operator)
     result, by_one = (predict(encoder, PAIRS[:3], edits, batch_size=size, progress=False) for size in (3, 1))
     np.testing.assert_allclose(by_one, result, atol=1e-5)
     np.testing.assert_allclose(result[1], result[0], atol=1e-5)
@@ -162,13 +146,13 @@ def test_positions_are_those_of_the_texts_in_the_other_order(architecture: str):
     encoder = classifier(architecture, 2)
     [layout] = layouts(encoder.tokenizer, PAIRS[1:2])
     tokens = np.array(layout.tokens)
-    reordered = tokens[np.argsort(places_in_other_order(layout))].tolist()
+    places = redirection.places_in_other_order(layout)
+    reordered = tokens[np.argsort(places)].tolist()
     first, second = (tokens[layout.text == text].tolist() for text in (0, 1))
-    inner = [token for token in reordered if token in {*first, *second}]
-    assert inner == second + first
+    assert [token for token in reordered if token in {*first, *second}] == second + first
     assert sorted(reordered) == sorted(tokens)
-    positions = exchanged_positions(encoder, [layout])["position_ids"][0].numpy()
-    assert (positions - positions.min()).tolist() == places_in_other_order(layout).tolist()
+    positions = redirection.exchanged_positions(encoder, [layout])["position_ids"][0].numpy()
+    assert (positions - positions.min()).tolist() == places.tolist()
 
 
 def test_equal_types_or_positions_make_no_difference():
@@ -176,19 +160,13 @@ def test_equal_types_or_positions_make_no_difference():
     embeddings = encoder.model.base_model.embeddings
     embeddings.token_type_embeddings.weight.data[1] = embeddings.token_type_embeddings.weight.data[0]
     embeddings.position_embeddings.weight.data[:] = embeddings.position_embeddings.weight.data[0]
-    edits = [
-        edit
-        for operator in (TYPES, POSITIONS)
-        for edit in sets(encoder, {str(operator): FIRST_LAYER}, operator)
-    ]
+    edits = sets(encoder, {"types": FIRST_LAYER}, TYPES)
+    edits += sets(encoder, {"positions": FIRST_LAYER}, POSITIONS)
     result = predict(encoder, PAIRS[:3], edits, progress=False)
     np.testing.assert_allclose(result[1:], np.stack([result[0]] * 2), atol=1e-6)
-
-
-def test_an_encoder_with_one_token_type_is_refused():
-    encoder = classifier("distilbert", 2)
+    one_type = classifier("distilbert", 2)
     with pytest.raises(InputError, match="one token type"):
-        predict(encoder, PAIRS[:3], sets(encoder, {"both": FIRST_LAYER}, TYPES), progress=False)
+        predict(one_type, PAIRS[:3], sets(one_type, {"both": FIRST_LAYER}, TYPES), progress=False)
 
 
 def test_the_flag_is_the_mean_of_other_text_minus_own_text():
@@ -196,22 +174,18 @@ def test_the_flag_is_the_mean_of_other_text_minus_own_text():
     sequences = layouts(encoder.tokenizer, PAIRS[:3])
     directions, expected = flag_directions(encoder, sequences), []
     for layout in sequences:
-        values: list[torch.Tensor] = []
-        read_layers(
-            encoder, [layout], ValueReader(lambda _, reading, kept=values: kept.append(reading.values[0]))
-        )
+        readings: dict[int, Reading] = {}
+        read_layers(encoder, [layout], ValueReader(readings.__setitem__))
+        values = readings[0].values[0][2]
         words = (layout.text >= 0) & ~layout.punctuation
+        first, second = (np.flatnonzero(words & (layout.text == text)) for text in (0, 1))
         for query in np.flatnonzero(layout.text == 1):
             spelling = layout.spellings[query]
-            other = [
-                key
-                for key in np.flatnonzero(words & (layout.text == 0))
-                if not spelling or layout.spellings[key] != spelling
-            ]
-            own = [key for key in np.flatnonzero(words & (layout.text == 1)) if key != query and words[query]]
+            other = [key for key in first if not spelling or layout.spellings[key] != spelling]
+            own = [key for key in second if key != query and words[query]]
             if other and own:
-                expected.append(values[0][2, other].mean(0) - values[0][2, own].mean(0))
+                expected.append(values[other].mean(0) - values[own].mean(0))
     torch.testing.assert_close(directions[1, 0, 2], torch.stack(expected).mean(0), atol=1e-5, rtol=1e-4)
-    shares = output_shares(encoder, sequences, [(0, 2)], directions)
+    shares = redirection.output_shares(encoder, sequences, [(0, 2)], directions)
     assert {*shares} == {(0, 2, 0), (0, 2, 1)}
     assert all(0 < share <= 1 and 0 <= cosine <= 1 for share, cosine in shares.values())

@@ -1,5 +1,3 @@
-"""The tap agrees with eager attention, applies changes, leaves the model as it was, and refuses faulty attention."""
-
 from contextlib import suppress
 
 import pytest
@@ -40,7 +38,6 @@ def eager(model: PreTrainedModel, inputs: dict[str, Tensor], **options):
 
 
 def state(model: PreTrainedModel) -> tuple:
-    """Everything that the tap may change."""
     hooks = [(name, len(m._forward_hooks), len(m._forward_pre_hooks)) for name, m in model.named_modules()]
     return model.config._attn_implementation, hooks, dict(tap_module._active), model.training
 
@@ -157,14 +154,7 @@ def test_value_readers_see_what_enters_the_output_projection(architecture: str):
 EXAMPLES = [Example("pair", "The old dog ran .", "It saw a red cat ."), Example("word", "Run")]
 
 
-@pytest.fixture(scope="module")
-def tiny() -> Encoder:
-    """Three layers of four heads."""
-    return load_encoder("tiny")
-
-
 def collect(encoder: Encoder, **options) -> list[Tensor]:
-    """The attention of all layers."""
     maps: dict[int, Tensor] = {}
     read_layers(encoder, layouts(encoder.tokenizer, EXAMPLES), maps.__setitem__, **options)
     assert [*maps] == [0, 1, 2]

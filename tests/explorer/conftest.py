@@ -8,7 +8,7 @@ import pytest
 from headtables import ROLES, TASKS, role_tables, value_tables
 from studies import HOUR
 
-from analysis.encoders.models import Encoder, load_encoder
+from analysis.encoders.models import Encoder
 from analysis.explorer.packing import Sentence, pack
 from analysis.explorer.view import explorer
 from analysis.texts.glue import load_examples
@@ -21,11 +21,6 @@ PATIENCE = 1000 * HOUR  # milliseconds that a busy machine may take to show some
 @pytest.fixture(scope="session")
 def tables() -> pd.DataFrame:
     return role_tables()
-
-
-@pytest.fixture(scope="session")
-def tiny() -> Encoder:
-    return load_encoder("tiny")
 
 
 @pytest.fixture(scope="session")

@@ -89,7 +89,6 @@ def test_jupyterlab_asks_nothing_and_looks_for_no_news(lab: str):
 
 
 def change(cell, text: str) -> None:
-    """Replaces the contents of a cell; repeats this if a busy JupyterLab loses the input."""
     editor = cell.locator(".cm-content")
     for _ in range(ATTEMPTS):
         editor.click()

@@ -1,5 +1,3 @@
-"""The page of a study, and of a text in a notebook: what is packed and shown; texts that must not end its script."""
-
 import html
 import json
 import re
@@ -90,7 +88,9 @@ def packed(tiny, examples):
     return pack(tiny, examples, parse(examples), ROLES, "pretrained", "mrpc")
 
 
-def test_attention_is_that_of_the_encoder(tiny, examples, packed):
+def test_packed_attention_masks_and_scores_are_those_of_the_encoder(tiny, examples, packed):
+    """Masks are where sieves weigh."""
+    scores = extract(tiny, examples, parse(examples), ROLES, progress=False)
     for example, sentence in zip(examples, packed, strict=True):
         layout, attention = read_attention(tiny, example)
         result = unpacked_attention(sentence["attention"]["pretrained"], attention.shape)
@@ -99,19 +99,10 @@ def test_attention_is_that_of_the_encoder(tiny, examples, packed):
         assert sentence["tokens"] == [*layout.tokens]
         assert [i for i, token in enumerate(sentence["tokens"]) if token == "[SEP]"] == sentence["sep"]
         assert [number < 0 for number in sentence["text"]] == (layout.cls | layout.sep).tolist()
-
-
-def test_masks_are_where_sieves_weigh(tiny, examples, packed):
-    for example, sentence in zip(examples, packed, strict=True):
         sieves = read_sieves(tiny, example, parse([example]), ROLES)
         assert sentence["masks"].keys() == sieves.keys()
         for role, sieve in sieves.items():
             assert (unpacked_mask(sentence["masks"][role], len(sieve)) == (sieve > 0)).all()
-
-
-def test_scores_are_those_of_extract(tiny, examples, packed):
-    scores = extract(tiny, examples, parse(examples), ROLES, progress=False)
-    for sentence in packed:
         for role, states in sentence["scores"].items():
             expected = scores.sel(sequence=sentence["id"], role=role).values.ravel()
             assert states["pretrained"] == pytest.approx(expected.tolist(), rel=1e-3)
@@ -136,8 +127,7 @@ def test_dials_are_answers_of_the_classifier(examples):
         for place, dial in enumerate(turned.values()):
             assert dial["heads"] == ["0-0", "1-1"]
             assert len(dial[direction]) == len(dial["doses"]) == len(DOSES)
-            assert [dial[direction][0], dial[direction][3]] == pytest.approx(
-                expected[:, place], rel=1e-3, abs=1e-6
-            )
+            result = [dial[direction][0], dial[direction][3]]
+            assert result == pytest.approx(expected[:, place], rel=1e-3, abs=1e-6)
         assert any(dial[direction][0] != dial[direction][-1] for dial in turned.values())
     assert dials(encoder, examples, [], 1) == {}

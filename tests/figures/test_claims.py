@@ -26,10 +26,8 @@ def test_encoders_share_the_axis_of_a_claim():
     known = [Claim("A0", "words", "", "", 0.5, ">"), Claim("A1", "words", "", "", 0.5, "<")]
     first = claim_table(known, {"A0": frame({"": (0.9, 0.8, 1.0)}), "A1": frame({"": (0.4, 0.3, 0.5)})})
     second = claim_table(known, {"A0": frame({"": (0.4, 0.3, 0.45)}), "A1": frame({"": (0.3, 0.2, 0.4)})})
-    figure = encoder_plot(
-        {"one": first, "two": second}, known, {"A0": "contradicted", "A1": "supported on both"}
-    )
-    axes = figure.axes[0]
+    agreement = {"A0": "contradicted", "A1": "supported on both"}
+    axes = encoder_plot({"one": first, "two": second}, known, agreement).axes[0]
     marks = {shape: [line for line in axes.lines if line.get_marker() == shape] for shape in "os"}
     places = {shape: [float(line.get_xdata()[0]) for line in lines] for shape, lines in marks.items()}
     assert np.allclose(places["o"], [0.4 / 0.5, 0.1 / 0.3])  # the largest distance is that of an end

@@ -32,9 +32,8 @@ def test_lines_run_from_the_attending_to_the_attended_token():
     attention_lines(axes, weights, ["a", "b", "c"], highlighted={1})
     (lines,) = axes.collections
     cells = [(row, column) for row in (0, 2, 1) for column in range(3)]  # the highlighted ones on top
-    assert [line.tolist() for line in lines.get_segments()] == [
-        [[0, row], [1, column]] for row, column in cells
-    ]
+    ends = [[[0, row], [1, column]] for row, column in cells]
+    assert [line.tolist() for line in lines.get_segments()] == ends
     looks = {True: (VERMILION, 1), False: (BLUE, FAINT)}
     expected = [(*looks[row == 1], weights[row, column]) for row, column in cells]
     colours = [(*to_rgb(colour), opacity * weight) for colour, opacity, weight in expected]

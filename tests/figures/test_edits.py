@@ -2,7 +2,7 @@
 
 import numpy as np
 import pandas as pd
-from drawing import role_table
+from headtables import role_table
 
 from analysis.figures import theme
 from analysis.figures.colours import marker
@@ -11,13 +11,11 @@ from analysis.figures.edits import dial_panels, head_summary, marks_by_edit, ran
 TABLE = role_table()
 
 NATURAL, OWN = "dial, natural dose", "dial to the own text"
-DIAL = pd.DataFrame(
-    [("none", 0, 0.3), ("dial 1", 1, 0.9), (NATURAL, 0.4, 0.6), (OWN, 0.4, 0.3)],
-    columns=["edit", "dose", "share"],
-).assign(task="mrpc", seed=0, matched=0.6, unmatched=0.2)
-SETS = pd.DataFrame(
-    [("none", 0.35), ("matching heads", 0.7), ("other heads", 0.4)], columns=["set", "share"]
-).assign(task="mrpc", seed=0)
+DIAL = pd.DataFrame({"edit": ["none", "dial 1", NATURAL, OWN], "dose": [0, 1, 0.4, 0.4]}).assign(
+    share=[0.3, 0.9, 0.6, 0.3], task="mrpc", seed=0, matched=0.6, unmatched=0.2
+)
+SETS = pd.DataFrame({"set": ["none", "matching heads", "other heads"], "share": [0.35, 0.7, 0.4]})
+SETS = SETS.assign(task="mrpc", seed=0)
 
 
 def test_the_dial_is_drawn_by_dose_with_other_sets_beside_it():

@@ -1,6 +1,6 @@
 import numpy as np
 import pandas as pd
-from drawing import ROLES, role_table
+from headtables import ALL_ROLES, role_table
 from matplotlib.collections import PathCollection
 
 from analysis.figures import grids, theme
@@ -19,11 +19,11 @@ def panels_by_title(figure) -> dict:
 
 
 def test_head_grids_show_the_numbers_and_dot_the_marked_heads():
-    means = {role: theme.layer_head(TABLE, role, "mean") for role in ROLES}
-    labels = {role: theme.layer_head(TABLE, role, "assigned") == 1 for role in ROLES}
+    means = {role: theme.layer_head(TABLE, role, "mean") for role in ALL_ROLES}
+    labels = {role: theme.layer_head(TABLE, role, "assigned") == 1 for role in ALL_ROLES}
     figure = grids.head_grids(means, "mean score", labels, cmap="vlag", vmin=0, vmax=5)
     panels = panels_by_title(figure)
-    assert list(panels) == ROLES
+    assert list(panels) == ALL_ROLES
     for role, axes in panels.items():
         np.testing.assert_array_equal(axes.collections[0].get_array().filled(np.nan), means[role])
         assert axes.get_ylim() == (-0.5, len(means[role]) - 0.5)  # layer 0 at the bottom

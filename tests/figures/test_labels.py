@@ -1,5 +1,3 @@
-"""Labels made of data are drawn as they are written, whatever signs they hold."""
-
 from collections.abc import Callable
 
 import numpy as np
@@ -14,9 +12,8 @@ from analysis.figures.attention import attention_lines
 LABEL, BROKEN = "$x_1$", r"$\frac$ a_b^c"  # a formula, and what is none: to draw it as one is an error
 TOKENS = ["[CLS]", LABEL, BROKEN, "[SEP]"]
 MAP = np.full((4, 4), 0.25)
-NUMBERS = pd.DataFrame(
-    {"x": [1, 2] * 2, "y": [1.0, 2.0] * 2, "s": [LABEL, LABEL, BROKEN, BROKEN], "c": LABEL}
-)
+MAPS = {LABEL: MAP, BROKEN: MAP}
+NUMBERS = pd.DataFrame({"x": [1, 2] * 2, "y": [1.0, 2.0] * 2, "s": [LABEL] * 2 + [BROKEN] * 2, "c": LABEL})
 
 
 def lines_of_attention() -> Figure:
@@ -26,12 +23,10 @@ def lines_of_attention() -> Figure:
 
 
 DRAWERS: dict[str, Callable[[], Figure]] = {
-    "sieve_diagrams": lambda: diagrams.sieve_diagrams(
-        TOKENS, {LABEL: MAP, BROKEN: MAP}, {LABEL: 1, BROKEN: 2}
-    ),
+    "sieve_diagrams": lambda: diagrams.sieve_diagrams(TOKENS, MAPS, {LABEL: 1, BROKEN: 2}),
     "attention_maps": lambda: diagrams.attention_maps({LABEL: (MAP, TOKENS), BROKEN: (MAP, TOKENS)}),
     "attention_lines": lines_of_attention,
-    "head_grids": lambda: grids.head_grids({LABEL: MAP, BROKEN: MAP}, BROKEN),
+    "head_grids": lambda: grids.head_grids(MAPS, BROKEN),
     "curves": lambda: lines.curves(NUMBERS, "x", "y", "s", "c").figure,
 }
 

@@ -2,7 +2,7 @@ from itertools import combinations
 
 import matplotlib as mpl
 import numpy as np
-from drawing import HEADS, LAYERS, ROLES, role_table
+from headtables import ALL_ROLES, HEADS, LAYERS, role_table
 
 from analysis import roles
 from analysis.figures import colours, theme
@@ -10,19 +10,14 @@ from analysis.figures.words import finding, share
 
 
 def test_every_role_has_its_own_colour_and_marker():
-    assert [*roles.ROLES] == ROLES
-    assert len({*map(colours.colour, ROLES)}) == len({*map(colours.marker, ROLES)}) == len(ROLES)
+    assert [*roles.ROLES] == ALL_ROLES
+    assert len({*map(colours.colour, ALL_ROLES)}) == len({*map(colours.marker, ALL_ROLES)}) == len(ALL_ROLES)
     assert colours.colour("window_3") == colours.OTHER_COLOUR
     fixed = [colours.SKY, colours.WINE, colours.MATCHING_HEADS]
     assert [colours.colour(role) for role in ("cls", "sep", "match")] == fixed
-    assert theme.in_order(["match", "sep", "none", "block", "nsubj", "sep"]) == [
-        "nsubj",
-        "sep",
-        "block",
-        "match",
-        "none",
-    ]
-    for role in ROLES:  # a line shows on white
+    in_order = theme.in_order("match sep none block nsubj sep".split())
+    assert in_order == "nsubj sep block match none".split()
+    for role in ALL_ROLES:  # a line shows on white
         red, green, blue = colours.ink(role)
         assert 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.7
 
@@ -37,7 +32,6 @@ def test_layer_head_agrees_with_a_lookup_of_every_cell():
 
 
 def test_settings_of_the_user_do_not_act():
-    """As a matplotlibrc would set them."""
     theme.style()
     expected = dict(mpl.rcParams)
     mpl.rcParams.update({"lines.linewidth": 9.0, "axes.grid": True, "figure.facecolor": "red"})
@@ -66,14 +60,8 @@ def test_missing_cells_are_hatched_and_quantities_begin_near_white():
     assert np.isnan(mesh.get_array().filled(np.nan)[1, 1])
 
 
-def test_a_finding_has_a_space_before_the_percent_sign():
-    assert finding("47% of 5 %").data == "**Finding.** 47 % of 5 %"
-
-
-def test_a_missing_number_is_a_dash():
-    text = finding(f"{float('nan'):.0%} and {float('nan'):+.1f} of the nano-heads, {float('nan'):.0f} %").data
-    assert text == "**Finding.** – and – of the nano-heads, –"
-
-
-def test_a_share_of_nothing_has_no_percentage():
+def test_percentages_and_missing_numbers_in_findings():
+    nan = float("nan")
+    text = finding(f"47% of 5 %, {nan:.0%} and {nan:+.1f} of the nano-heads, {nan:.0f} %").data
+    assert text == "**Finding.** 47 % of 5 %, – and – of the nano-heads, –"
     assert (share(27, 47), share(0, 0)) == ("27 of 47 (57%)", "0 of 0")

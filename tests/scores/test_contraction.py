@@ -35,18 +35,17 @@ def full(length: int, random: np.random.Generator) -> Cells:
 KINDS = [columns, cells, full]
 
 
-def loops(
-    forms: list[dict[int, Form]], weighs: list[bool], maps: np.ndarray, entropies: np.ndarray
-) -> np.ndarray:
-    """The sums of written-out sieve times map."""
+Forms = list[dict[int, Form]]
+
+
+def loops(forms: Forms, weighs: list[bool], maps: np.ndarray, entropies: np.ndarray) -> np.ndarray:
     result = np.zeros((len(forms), len(weighs), HEADS))
     for i, length in enumerate(LENGTHS):
         for j, form in forms[i].items():
             for head in range(HEADS):
                 factors = entropies[i, head, :length] if weighs[j] else np.ones(length)
-                result[i, j, head] = (
-                    form.matrix() * factors[:, None] * maps[i, head, :length, :length]
-                ).sum()
+                weighted = factors[:, None] * maps[i, head, :length, :length]
+                result[i, j, head] = (form.matrix() * weighted).sum()
     return result
 
 
@@ -56,10 +55,8 @@ def loops(
 def test_every_form_equals_loops(kinds: list, entropy_of: tuple[bool, ...], dtype: torch.dtype):
     random = np.random.default_rng(len(kinds))
     weighs = [entropy_of[j % len(entropy_of)] for j in range(len(kinds))]
-    forms = [
-        {j: kind(length, random) for j, kind in enumerate(kinds) if random.random() < 0.8}
-        for length in LENGTHS
-    ]
+    numbered = [*enumerate(kinds)]
+    forms = [{j: kind(size, random) for j, kind in numbered if random.random() < 0.8} for size in LENGTHS]
     maps = random_maps(max(LENGTHS), HEADS * len(LENGTHS)).reshape(len(LENGTHS), HEADS, max(LENGTHS), -1)
     for i, length in enumerate(LENGTHS):
         maps[i, :, :length, length:] = 0

@@ -18,11 +18,8 @@ from analysis.texts.examples import Example, Relation, clusters
 from analysis.texts.syntax import parse
 
 DIRECTIONS = [label + suffix for suffix in ("", "_reversed") for label in RELATIONS]
-OWN = [
-    name
-    for name, entry in SIEVES.items()
-    if entry.function.__module__ in (sieve.__module__, surface.__name__)
-]
+MODULES = (sieve.__module__, surface.__name__)
+OWN = [name for name, entry in SIEVES.items() if entry.function.__module__ in MODULES]
 BANK = [name for name in OWN if SIEVES[name].bank]
 COMPOSED = [name for name in OWN if not SIEVES[name].bank]
 ROLES = [*BANK, *COMPOSED, *DIRECTIONS]

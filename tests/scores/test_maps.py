@@ -1,5 +1,3 @@
-"""Maps made from attention, and controls: shuffled, spread, uniform and twins."""
-
 from collections import defaultdict
 from pathlib import Path
 
@@ -105,7 +103,6 @@ def place(layout: Layout, row: int, column: int) -> tuple:
 
 
 def looped(sequences: list[Layout], maps: list[np.ndarray]) -> list[np.ndarray]:
-    """The twins of these maps, cell by cell."""
     seen = defaultdict(list)
     for layout, measured in zip(sequences, maps, strict=True):
         for row, column in np.ndindex(measured.shape[2:]):
@@ -133,20 +130,16 @@ RATIOS |= {"det": 0.42, "case": 0.37}
 
 def test_heads_of_relations_keep_a_part_of_their_score_for_position_alone(data_dir: Path):
     """Of the labelled heads of all 400 sentences, the twins have the median shares in RATIOS."""
-    sentences = enumerate(read_sentences(data_dir / "ud_english_ewt" / "en_ewt-ud-dev.conllu"))
-    sentences = [
-        Example(f"en_ewt-ud-dev.conllu-{number}", sentence.text, relations=tuple(sentence.parse.relations()))
-        for number, sentence in sentences
-    ]
-    examples = sample([*{sentence.text_a: sentence for sentence in sentences}.values()], 120, 0)
-    encoder, relations = load_encoder("minilm"), parse(examples)
-    real, control = (
-        extract(encoder, examples, relations, [*RATIOS], maps=maps, progress=False)
-        for maps in ("attention", "twin")
-    )
-    heads, copies = (
-        published_table(measured).set_index(["role", "layer", "head"]) for measured in (real, control)
-    )
+    by_text = {}
+    for number, sentence in enumerate(read_sentences(data_dir / "ud_english_ewt" / "en_ewt-ud-dev.conllu")):
+        name, relations = f"en_ewt-ud-dev.conllu-{number}", tuple(sentence.parse.relations())
+        by_text[sentence.text] = Example(name, sentence.text, relations=relations)
+    examples = sample([*by_text.values()], 120, 0)
+    encoder, tables = load_encoder("minilm"), []
+    for maps in ("attention", "twin"):
+        scores = extract(encoder, examples, parse(examples), [*RATIOS], maps=maps, progress=False)
+        tables.append(published_table(scores).set_index(["role", "layer", "head"]))
+    heads, copies = tables
     labelled = heads["assigned"].fillna(False).astype(bool)
     share = (copies["mean"] / heads["mean"])[labelled].groupby("role").median()
     for role, ratio in RATIOS.items():

@@ -1,5 +1,3 @@
-"""The special token that is an encoder's sink."""
-
 import torch
 
 from analysis.encoders.models import load_encoder

@@ -26,11 +26,7 @@ def sentences(tiny):
     ("tokenizer", "sentences", "space"),
     [
         (load_tokenizer("tiny"), SENTENCES, ""),
-        (
-            byte_level_tokenizer(),
-            [text.split() for text in RUNNING_TEXT],
-            " ",
-        ),  # most of its pieces begin with one
+        (byte_level_tokenizer(), [text.split() for text in RUNNING_TEXT], " "),  # before most pieces
     ],
     ids=["word pieces", "byte level"],
 )

@@ -5,30 +5,9 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from analysis.errors import InputError
-from analysis.statistics.claim_pages import (
-    LEGENDS,
-    MARK,
-    NEAR,
-    bracketed,
-    cells,
-    claims_markdown,
-    current,
-    definitions,
-    marked,
-)
-from analysis.statistics.claims import (
-    COLUMNS,
-    Claim,
-    claim_row,
-    claim_table,
-    frame,
-    judge,
-    not_applicable,
-    read_claims,
-    together,
-    with_control,
-)
+from analysis.statistics import claim_pages as pages
+from analysis.statistics import claims
+from analysis.statistics.claims import Claim, claim_row, claim_table, frame, not_applicable, with_control
 from analysis.statistics.intervals import draws_interval
 
 HALF = norm.ppf(0.975)
@@ -68,19 +47,19 @@ def test_a_verdict_follows_from_the_intervals_of_units(values, words, verdict):
 
 @pytest.mark.parametrize(("every", "correlation"), [(False, 0.0), (False, 0.8), (True, 0.8)])
 def test_verdicts_err_in_few_studies_where_every_unit_sits_at_the_threshold(every, correlation):
-    rng, units, studies = np.random.default_rng(0), 12, 2000
+    rng, units, studies = np.random.default_rng(0), 12, 600
     common, own_rows = rng.normal(size=(studies, 1)), rng.normal(size=(studies, units))
     values = np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own_rows
     options = {"threshold": 0.0, "every": every, "independent": not correlation}
-    verdicts = [judge(row, row - HALF, row + HALF, **options).verdict for row in values]
-    assert np.isin(verdicts, ["supported", "not supported"]).mean() < 0.065
+    verdicts = [claims.judge(row, row - HALF, row + HALF, **options).verdict for row in values]
+    assert np.isin(verdicts, ["supported", "not supported"]).mean() < 0.07
 
 
 def test_a_row_holds_estimate_range_control_and_reason():
     units = with_control(around(0.6, 0.8), {"u0": (0.7, 0.6, 0.8), "u1": (0.9, 0.8, 1.0)})
     units = pd.concat([units, not_applicable("no run trained successfully", "u2")], ignore_index=True)
     row = claim_table([claim(unit="task", control="twins")], {"A1": units}).iloc[0]
-    assert [*row.index] == COLUMNS
+    assert [*row.index] == claims.COLUMNS
     assert row[["estimate", "smallest", "largest", "units", "supporting"]].tolist() == [0.7, 0.6, 0.8, 2, 2]
     assert row["low"] == pytest.approx(0.7 - 0.05 / np.sqrt(2))  # tasks are independent
     assert row[["control", "control_low"]].tolist() == [0.8, pytest.approx(0.8 - 0.1 / np.sqrt(2))]
@@ -103,40 +82,36 @@ def test_a_row_holds_estimate_range_control_and_reason():
 )
 def test_a_supported_claim_that_does_not_exceed_its_control_has_a_mark(changed, has_mark):
     row = {"relation": ">", "verdict": "supported", "low": 0.55, "control": 0.5, "control_high": 0.6}
-    assert marked(row | changed) == has_mark
+    assert pages.marked(row | changed) == has_mark
 
 
 def test_a_reference_is_a_number_that_no_mark_takes_into_account():
     units = with_control(around(0.6), {"u0": (0.7, 0.6, 0.8)})
     row = claim_table([claim(reference="halves of one set")], {"A1": units}).iloc[0]
     assert (row["reference"], row["verdict"], np.isnan(row["control"])) == (0.7, "supported", True)
-    assert not marked(row.to_dict())
+    assert not pages.marked(row.to_dict())
 
 
 @pytest.mark.parametrize(
-    ("fields", "runs", "verdict", "reason"),
+    ("fields", "runs", "verdict", "reason", "covered"),
     [
-        ({"three_runs": True}, 2, "inconclusive", "2 runs"),
-        ({"three_runs": True}, 3, "supported", ""),
-        ({"interval": "runs and pairs"}, 2, "supported", ""),
-        ({"interval": "rounds"}, 0, "not applicable", "times of one machine"),
+        ({"three_runs": True}, 2, "inconclusive", "2 runs", ""),
+        ({"three_runs": True}, 3, "supported", "", ""),
+        ({"interval": "runs and pairs"}, 2, "supported", "", "pairs"),
+        ({"interval": "runs and pairs"}, 3, "supported", "", "runs and pairs"),
+        ({"interval": "rounds"}, 0, "not applicable", "times of one machine", "rounds"),
     ],
 )
-def test_two_runs_and_times_of_one_machine_decide_nothing(fields, runs, verdict, reason):
+def test_two_runs_and_times_of_one_machine_decide_nothing(fields, runs, verdict, reason, covered):
+    """Nor does an interval of two runs say that it covers runs."""
     row = claim_row(claim(**fields), around(0.7).assign(runs=runs))
     assert (row["verdict"], row["reason"], row["runs"]) == (verdict, reason, runs)
-    assert row["estimate"] == 0.7
+    assert (row["estimate"], row["interval"]) == (0.7, covered)
 
 
 def test_the_unit_with_fewest_runs_decides_whether_there_are_three():
     row = claim_row(claim(three_runs=True), around(0.7, 0.8).assign(runs=[3, 2]))
     assert (row["verdict"], row["reason"]) == ("inconclusive", "2 runs")
-
-
-@pytest.mark.parametrize(("runs", "covered"), [(2, "pairs"), (3, "runs and pairs")])
-def test_an_interval_of_two_runs_does_not_say_that_it_covers_runs(runs, covered):
-    row = claim_row(claim(interval="runs and pairs"), around(0.7).assign(runs=runs))
-    assert row["interval"] == covered
 
 
 @pytest.mark.parametrize(
@@ -157,19 +132,14 @@ def test_a_row_says_what_lies_about_the_threshold_and_whether_another_one_would_
 
 
 def test_without_a_value_a_claim_is_not_applicable_and_without_spread_it_says_so():
-    row = claim_row(claim(), not_applicable("set-up not run"))
-    assert (row["verdict"], row["reason"]) == ("not applicable", "set-up not run")
     assert claim_row(claim(), around(0.5, half=0))["verdict"] == "inconclusive"
     alone = claim_row(claim(), around(0.6, half=0))
     assert (alone["verdict"], alone["reason"], "units" in alone) == ("supported", "no spread", False)
     partly = pd.concat([around(0.6, half=0), around(0.7).assign(unit="u1")], ignore_index=True)
     assert claim_row(claim(), partly)["reason"] == "u0: no spread"
     missing = claim_row(claim(three_runs=True), not_applicable("set-up not run"))
-    assert (missing["verdict"], missing["reason"], missing["robust"]) == (
-        "not applicable",
-        "set-up not run",
-        "",
-    )
+    assert missing["verdict"] == "not applicable"
+    assert (missing["reason"], missing["robust"]) == ("set-up not run", "")
     assert claim_row(claim(), frame({"": (0.6, np.nan, np.nan)}))["verdict"] == "inconclusive"
 
 
@@ -180,87 +150,60 @@ def test_intervals_of_draws_widen_with_their_standard_deviation():
     assert value - low == pytest.approx(high - value)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"shade": "red"}, "'shade'; the keys are id, statement, "),
-        ({"source": None}, "'source'; the keys are id, statement, "),
-        ({"relation": ">="}, "relation is '>='; use > or <"),
-        ({"threshold": "half"}, "threshold is 'half'; give a number"),
-        ({"threshold_from": "me"}, "threshold_from is 'me'; use paper or this study"),
-    ],
-)
-def test_a_wrong_claim_is_named_in_one_line(tmp_path, change, message):
-    words = {"id": "A1", "statement": "s", "source": "s", "measure": "m", "threshold": 1, "relation": ">"}
-    entry = {key: value for key, value in (words | change).items() if value is not None}
-    path = tmp_path / "claims.yaml"
-    path.write_text(str([entry]), encoding="utf-8")
-    with pytest.raises(InputError) as raised:
-        read_claims(path)
-    assert str(raised.value).startswith(f"{path}: claim A1: ")
-    assert message in str(raised.value)
-
-
 def test_the_table_has_a_link_and_an_anchor_for_each_claim_and_explains_each_mark_once():
     known = [claim(figure="F1", control="twins"), claim(id="A2", threshold_from="paper")]
     units = with_control(around(0.6), {"u0": (0.7, 0.6, 0.8)})
     table = claim_table(known, {"A1": units, "A2": around(0.3)}, {"A1": around(0.25)})
-    text = claims_markdown(table, known, "figures")
+    text = pages.claims_markdown(table, known, "figures")
     name = '<a id="A1"></a>[A1](figures/F1.png)'
     assert f"| {name} most heads do | 0.60 [0.55, 0.65] | > 0.5 ‡ | 0.70 [0.60, 0.80] |" in text
-    assert f"released maps 0.25 | supported {MARK} {NEAR} |" in text
+    assert f"released maps 0.25 | supported {pages.MARK} {pages.NEAR} |" in text
     assert "| > 0.5 |  |  | not supported |" in text
-    assert [text.count(legend) for legend in LEGENDS.values()] == [1, 1, 1]
-    assert LEGENDS[MARK] not in claims_markdown(table.tail(1), known)
+    assert [text.count(legend) for legend in pages.LEGENDS.values()] == [1, 1, 1]
+    assert pages.LEGENDS[pages.MARK] not in pages.claims_markdown(table.tail(1), known)
     generated = claim_table(known, {"A1": units}, {"A1": around(0.25)}, made_up=True)
     assert generated[["published", "published_estimate"]].isna().all(axis=None)
-    beside = claims_markdown(table, known, others={"Other": table.head(1)}).splitlines()
+    beside = pages.claims_markdown(table, known, others={"Other": table.head(1)}).splitlines()
     assert beside[0].endswith("| verdict | Other |")
     first = table.iloc[0]
-    assert beside[2].endswith(
-        f"| {bracketed(first['estimate'], first['low'], first['high'])}, {first['verdict']} |"
-    )
+    ends = pages.bracketed(first["estimate"], first["low"], first["high"])
+    assert beside[2].endswith(f"| {ends}, {first['verdict']} |")
     assert beside[3].endswith("|  |")
     saved = pd.read_csv(StringIO(table.to_csv(index=False)))
-    assert claims_markdown(saved, known, "figures") == text
+    assert pages.claims_markdown(saved, known, "figures") == text
     tables = {"p": table, "earlier": table.rename(columns={"low": "lower"}), "none": table.head(0)}
-    assert current(tables).keys() == {"p"}
+    assert pages.current(tables).keys() == {"p"}
 
 
 def test_a_reader_sees_units_runs_what_an_interval_covers_the_least_favourable_and_the_sink():
-    words = {
-        "statement": "{sink} gets most",
-        "measure": "Mean on {sink}.",
-        "control": "twins",
-        "unit": "task",
-    }
-    known = [claim(**words, every=True, interval="documents")]
+    words = {"statement": "{sink} gets most", "measure": "Mean on {sink}.", "control": "twins"}
+    known = [claim(**words, unit="task", every=True, interval="documents")]
     units = with_control(around(0.9, 0.7), {"u1": (0.4, 0.3, 0.5)}).assign(runs=3, token="[CLS]", reason="")
     units.loc[0, "reason"] = "head 2-9"
     table = claim_table(known, {"A1": units})
-    (row,) = cells(table, known).to_dict("records")
+    (row,) = pages.cells(table, known).to_dict("records")
     assert row["claim"] == "[CLS] gets most"
     assert row["estimate [95 % interval]"] == "0.70 [0.65, 0.75], least favourable of 2"
     assert (row["control"], row["verdict"]) == ("0.40 [0.30, 0.50]", "supported")
-    assert " ".join(definitions(table, known).split()) == (
+    assert " ".join(pages.definitions(table, known).split()) == (
         "- **A1** (section 1). Mean on [CLS]. 2 × task, 3 × run: 0.70 (u1) to 0.90 (u0). *Interval over*: documents. "
         "*Control*: twins. *Note*: u0: head 2-9."
     )
     unmeasured = claim_table(known, {})
-    (row,) = cells(unmeasured, known).to_dict("records")
+    (row,) = pages.cells(unmeasured, known).to_dict("records")
     assert (row["claim"], row["verdict"]) == ("the sink gets most", "not applicable (not measured)")
-    assert definitions(unmeasured, known) == "- **A1** (section 1). Mean on the sink."
+    assert pages.definitions(unmeasured, known) == "- **A1** (section 1). Mean on the sink."
 
 
 def test_the_reason_stands_beside_a_verdict_that_asks_for_one_and_a_comparison_has_no_interval():
     known = [claim(three_runs=True, reference="halves of one set", interval="sequences")]
     table = claim_table(known, {"A1": with_control(around(0.7).assign(runs=2), {"u0": (0.6, 0.5, 0.7)})})
-    (row,) = cells(table, known).to_dict("records")
+    (row,) = pages.cells(table, known).to_dict("records")
     assert (row["verdict"], row["control"]) == ("inconclusive (2 runs)", "0.60 (for comparison)")
-    assert definitions(table, known).endswith("A share. 2 × run. *For comparison*: halves of one set.")
+    assert pages.definitions(table, known).endswith("A share. 2 × run. *For comparison*: halves of one set.")
 
 
 def test_units_stand_together_and_none_has_a_reason():
-    rows = together([around(0.6), not_applicable("not run", "b")], "no task")
+    rows = claims.together([around(0.6), not_applicable("not run", "b")], "no task")
     assert rows["unit"].tolist() == ["u0", "b"]
-    assert together([], "no task")["reason"].tolist() == ["no task"]
+    assert claims.together([], "no task")["reason"].tolist() == ["no task"]

@@ -125,15 +125,13 @@ def test_constant_difference_is_exact(states, shift, p, p_equivalence, change):
 
 
 def test_doubled_sequences_count_once_as_clusters(states):
-    before, after = states
-    local = {"role": ["local"]}
+    local = [state.sel(role=["local"]) for state in states]
     doubled = []
-    for state in (before.sel(local), after.sel(local)):
-        copies = xr.concat(
-            [state.assign_coords(sequence=[f"{i}-{c}" for i in range(N)]) for c in "ab"], "sequence"
-        )
-        doubled.append(copies.assign_coords(cluster=("sequence", [*range(N), *range(N)])))
-    single = compared(before.sel(local), after.sel(local))
+    for state in local:
+        copies = [state.assign_coords(sequence=[f"{number}-{copy}" for number in range(N)]) for copy in "ab"]
+        clusters = ("sequence", [*range(N), *range(N)])
+        doubled.append(xr.concat(copies, "sequence").assign_coords(cluster=clusters))
+    single = compared(*local)
     clustered, naive = compared(*doubled, Rule(resamples=199, unit="cluster")), compared(*doubled)
     columns = ["difference", *TESTS]
     pd.testing.assert_frame_equal(clustered[columns], single[columns], rtol=1e-6)

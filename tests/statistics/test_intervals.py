@@ -3,33 +3,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.statistics.claims import judge
-from analysis.statistics.intervals import (
-    above_zero,
-    crossed_interval,
-    draws_interval,
-    mean_interval,
-    p_equals,
-    p_formats,
-    p_text,
-    wilson_interval,
-)
-from analysis.statistics.resampling import resampled
+from analysis.statistics import intervals
+from analysis.statistics.intervals import crossed_interval, draws_interval, wilson_interval
 from analysis.statistics.significance import t_test
-
-SEQUENCES, STUDIES = 60, 300
-
-
-@pytest.mark.parametrize("units", [4, 16, 40])
-def test_units_at_the_threshold_seldom_contradict(units):
-    """The outer quantiles of 499 draws would contradict in up to .087 of the studies; nominal is .025 for one side."""
-    rng, contradicting = np.random.default_rng(0), 0
-    counts = resampled(SEQUENCES, 199, 1)
-    for _ in range(STUDIES):
-        draws = counts @ rng.standard_normal((SEQUENCES, units)) / SEQUENCES
-        ends = np.array([draws_interval(column) for column in draws.T]).T
-        contradicting += judge(*ends, threshold=0).contradicting > 0
-    assert contradicting / STUDIES <= 0.025 + 0.025
 
 
 @pytest.mark.parametrize(("runs", "least"), [(3, 0.91), (5, 0.93), (8, 0.93)])
@@ -47,9 +23,8 @@ def test_a_difference_has_the_variance_of_both_sets_of_runs():
     rng, covered = np.random.default_rng(0), 0
     for _ in range(1000):
         items = rng.standard_normal(200)
-        first, second = (
-            items + rng.standard_normal((runs, 1)) + rng.standard_normal((runs, 200)) for runs in (4, 5)
-        )
+        effects = [rng.standard_normal((runs, 1)) + rng.standard_normal((runs, 200)) for runs in (4, 5)]
+        first, second = (items + effect for effect in effects)
         _, low, high = crossed_interval(first, second)
         covered += low <= 0 <= high
     assert 0.93 <= covered / 1000 <= 0.98
@@ -78,13 +53,6 @@ def test_shares_of_sequences_are_covered_near_0_and_1(share, n):
     assert stats.binom.pmf(counts, n, share) @ covers > 0.925
 
 
-def test_the_interval_of_a_mean_is_that_of_scipy():
-    values = np.random.default_rng(0).normal(2, 1, 7)
-    interval = stats.ttest_1samp(values, 0).confidence_interval(0.95)
-    assert mean_interval(values) == pytest.approx((values.mean(), *interval))
-    assert np.isnan(mean_interval(values[:1])[1:]).all()
-
-
 def test_runs_add_their_variance_to_that_of_draws():
     """Three runs whose values differ and whose draws do not: the interval is the t interval of the three values."""
     runs = np.array([1.0, 2.0, 4.0])
@@ -98,18 +66,16 @@ def test_runs_add_their_variance_to_that_of_draws():
      (0.0, "< 1e-300", "p < 1e-300"), (1e-300, "< 1e-300", "p < 1e-300"), (np.nan, "nan", "p = nan")],
 )  # fmt: skip
 def test_no_p_value_is_printed_as_0(p, text, sentence):
-    assert (p_text(p), p_equals(p)) == (text, sentence)
+    assert (intervals.p_text(p), intervals.p_equals(p)) == (text, sentence)
 
 
 def test_tables_have_no_p_of_0_in_print_and_in_files():
     n, values = np.array([1000, 1000]), np.array([[9.0, 3.1], [0.1, 1.0]])
     p = t_test(n, values[0], values[1], 3.0).p
     assert p[0] == 0
-    table = pd.DataFrame(
-        {"p": p, "beyond_p_by": p, "p_holm": [np.nan, 0], "up": [0, 0], "status": ["a", "b"]}
-    )
-    saved = above_zero(table)
+    table = pd.DataFrame({"p": p, "beyond_p_by": p, "p_holm": [np.nan, 0], "up": 0, "status": ["a", "b"]})
+    saved = intervals.above_zero(table)
     assert saved["p"].tolist() == [1e-300, p[1]]
     assert saved["p_holm"].isna().tolist() == [True, False]
     assert (saved["up"] == 0).all()
-    assert set(p_formats(table)) == {"p", "beyond_p_by", "p_holm"}
+    assert set(intervals.p_formats(table)) == {"p", "beyond_p_by", "p_holm"}

@@ -27,7 +27,6 @@ def scores(sequences: int = 200, arithmetic: str = "corrected") -> xr.DataArray:
 
 
 def parts(whole: xr.DataArray, *ends: int) -> list[xr.Dataset]:
-    """The moments of consecutive parts of scores."""
     bounds = [0, *ends, whole.sizes["sequence"]]
     return [moments(whole.isel(sequence=slice(start, end))) for start, end in pairwise(bounds)]
 

@@ -99,9 +99,6 @@ def test_a_score_at_its_ceiling_is_never_sure():
     assert low < 3.8 < high
 
 
-# Calibration: 1,000 samples per case.
-
-
 def test_bootstrap_t_repairs_part_of_what_skew_does_to_the_t_test():
     # Published sizes at n = 20, one-sided: t test 0.8 % and 17.2 %, bootstrap-t 2.9 % and 10.5 %.
     right = np.random.default_rng(12).lognormal(size=(20, 1000)) - np.exp(0.5)

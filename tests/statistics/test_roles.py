@@ -4,22 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from headtables import score_array
+from headtables import heads_by, score_array
 
-from analysis.statistics.roles import (
-    DIRECTIONS,
-    RELATIONS,
-    ROLES,
-    coarse_memberships,
-    compose,
-    families,
-    label_agreement,
-    layer_counts,
-    local_and_syntactic,
-    mass_table,
-    role_counts,
-    transitions,
-)
+from analysis.statistics import roles as module
+from analysis.statistics.roles import DIRECTIONS, RELATIONS, ROLES, compose, families, transitions
 
 SEQUENCES, LAYERS, HEADS = 8, 3, 5
 FIXED = "window_1 window_2 window_2_published delimiter cls sep block own_sentence match".split()
@@ -43,9 +31,7 @@ def bank() -> xr.DataArray:
 
 
 def role_labels(seed: int, roles=ROLES, unknown: float = 0.1) -> pd.DataFrame:
-    random = np.random.default_rng(seed)
-    index = pd.MultiIndex.from_product([roles, range(LAYERS), range(HEADS)], names=["role", "layer", "head"])
-    table = index.to_frame(index=False)
+    random, table = np.random.default_rng(seed), heads_by(LAYERS, HEADS, role=roles)
     labels = pd.array(random.random(len(table)) < 0.3, dtype="boolean")
     labels[random.random(len(table)) < unknown] = pd.NA
     return table.assign(mean=random.gamma(2, 2, len(table)), assigned=labels)
@@ -58,10 +44,8 @@ def heads_with(table: pd.DataFrame, role: str, layer: int | None = None) -> set[
 
 
 def coarse_heads(table: pd.DataFrame, layer: int | None = None) -> dict[str, set[tuple[int, int]]]:
-    return {
-        name: set().union(*(heads_with(table, role, layer) for role in roles))
-        for name, roles in families().items()
-    }
+    heads = {role: heads_with(table, role, layer) for role in ROLES}
+    return {name: set().union(*(heads[role] for role in roles)) for name, roles in families().items()}
 
 
 def test_compose_keeps_stored_roles_coordinates_and_attributes(bank):
@@ -109,7 +93,7 @@ def test_direction_window_arithmetic_and_block_are_choices(bank):
 
 def test_layers_count_roles_and_multifunctional_heads():
     table = role_labels(4)
-    coarse, counts = coarse_memberships(table), layer_counts(table)
+    coarse, counts = module.coarse_memberships(table), module.layer_counts(table)
     for name, heads in coarse_heads(table).items():
         assert set(coarse.index[coarse[name]]) == heads
     for layer in range(LAYERS):
@@ -119,7 +103,7 @@ def test_layers_count_roles_and_multifunctional_heads():
         twice = [a & b for a, b in combinations(coarse_heads(table, layer).values(), 2)]
         assert heads["multi-functional"] == len(set().union(*twice))
         assert heads["none"] == HEADS - len(set().union(*(heads_with(table, role, layer) for role in ROLES)))
-    by_task = layer_counts(pd.concat([table.assign(task=task) for task in ("qqp", "mrpc")]))
+    by_task = module.layer_counts(pd.concat([table.assign(task=task) for task in ("qqp", "mrpc")]))
     assert by_task["task"].unique().tolist() == ["qqp", "mrpc"]
     pd.testing.assert_frame_equal(by_task.iloc[: len(counts), 1:], counts)
 
@@ -140,7 +124,7 @@ def test_attention_mass_comes_back_from_the_scores():
     tokens, separators = random.integers(6, 12, SEQUENCES), np.arange(SEQUENCES) % 2 + 1
     t, k = tokens[:, None, None], separators[:, None, None]
     values = np.stack([cls * t, sep * t / k], axis=1)
-    table = mass_table(score_array(values, ["cls", "sep"], tokens=tokens, separators=separators))
+    table = module.mass_table(score_array(values, ["cls", "sep"], tokens=tokens, separators=separators))
     for role, mass in {"cls": cls, "sep": sep, "other": other}.items():
         np.testing.assert_allclose(table[role], mass.mean(axis=0).ravel())
 
@@ -167,7 +151,7 @@ def test_agreement_of_runs_is_the_mean_similarity_of_pairs():
     }
     table = pd.DataFrame(labels).melt(var_name="seed", value_name="assigned", ignore_index=False)
     table = table.rename_axis("head").reset_index().assign(task="mrpc", role="local", layer=0)
-    (row,) = label_agreement(table).to_dict("records")
+    (row,) = module.label_agreement(table).to_dict("records")
     assert row["between_runs"] == pytest.approx((1 + 1 / 2 + 1 / 2) / 3)
     assert row["with_pretrained"] == pytest.approx((1 / 3 + 1 / 3 + 0) / 3)
     assert (row["runs"], row["always"], row["ever"]) == (3, 1, 2)
@@ -183,22 +167,14 @@ def test_the_base_rate_is_that_of_the_heads_without_the_role():
         "exceeds_control": pd.array([True, True, False, True, False, None], "boolean"),
         "assigned_controlled": pd.array([True, False, False, False, False, None], "boolean"),
     })  # fmt: skip
-    counts = role_counts(table).loc["local"].to_dict()
+    counts = module.role_counts(table).loc["local"].to_dict()
     expected = {"assigned": 3, "exceeds_control": 2, "assigned_controlled": 1}
     assert counts == expected | {"unlabelled": 2, "unlabelled_exceed": 1, "ratio": 2.0}
 
 
 def test_local_heads_are_syntactic_by_the_pooled_role_or_by_a_relation():
     """Head 0 has both roles, head 1 is local and has a relation, head 2 is local alone, head 3 syntactic alone."""
-    labels = {
-        "local": [1, 1, 1, 0],
-        "syntactic": [1, 0, 0, 1],
-        "amod": [0, 1, 0, 0],
-        "cls": [0, 0, 1, 0],
-        "block": [0] * 4,
-    }
-    rows = [
-        (0, head, role, bool(value)) for role, values in labels.items() for head, value in enumerate(values)
-    ]
-    counts = local_and_syntactic(pd.DataFrame(rows, columns=["layer", "head", "role", "assigned"]))
+    labels = {"local": "0 1 2", "syntactic": "0 3", "amod": "1", "cls": "2", "block": ""}
+    rows = [(0, head, role, str(head) in heads) for role, heads in labels.items() for head in range(4)]
+    counts = module.local_and_syntactic(pd.DataFrame(rows, columns=["layer", "head", "role", "assigned"]))
     assert counts == {"local": 3, "syntactic": 2, "both": 1, "both_any": 2}

@@ -46,8 +46,6 @@ def test_published_arithmetic_divides_by_n(scores):
     assert published_table(scores).equals(corrected)
 
 
-# The corrected role table.
-
 EVIDENCE = "low high lower_bootstrap_t p_holm p_bh p_by".split()
 METHODS = {"p_holm": "holm", "p_bh": "fdr_bh", "p_by": "fdr_by"}
 FAST = Rule(minimum=5, resamples=99)

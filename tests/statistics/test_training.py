@@ -15,7 +15,6 @@ from analysis.statistics.training import trained_runs, trained_successfully, wit
         ("accuracy", 1.0, 20, 1.0, False),
         ("spearman", 0.17, 100, 0.5, True),  # one-sided p = .045
         ("spearman", 0.16, 100, 0.5, False),  # .056
-        ("spearman", -0.9, 100, 0.5, False),
         ("spearman", 1.0, 100, 0.5, True),
     ],
 )
@@ -37,8 +36,7 @@ def test_accuracy_decides_where_there_is_one():
     rows = rows.set_axis(["task", "seed", "metric", "finetuned"], axis=1).assign(constant=0.31)
     labels = [1] * 138 + [0] * 62
     assert trained_runs(with_trained(rows, labels)) == {("cola", 1)}
-    numbers = pd.DataFrame(
-        [("sts-b", 0, "pearson", 0.9), ("sts-b", 0, "spearman", 0.05)], columns=rows.columns[:4]
-    )
+    numbers = [("sts-b", 0, "pearson", 0.9), ("sts-b", 0, "spearman", 0.05)]
+    numbers = pd.DataFrame(numbers, columns=rows.columns[:4])
     assert trained_runs(with_trained(numbers, np.linspace(0, 5, 100).tolist())) == set()
     assert trained_runs(pd.DataFrame()) == set()

@@ -25,10 +25,8 @@ def test_a_picture_has_a_caption_and_an_alternative_text():
     texts = [notebook.cells[place].outputs[0].metadata["image/png"]["alt"] for place in (1, 3)]
     caption = parse_yaml(DICTIONARY.read_bytes(), DICTIONARY)["figures"]["F3-means-*"]
     assert texts == [caption, "Layers?"]
-    below = [
-        [output.data.get("text/markdown") for output in notebook.cells[place].outputs[1:]] for place in (1, 3)
-    ]
-    assert below == [[caption], []]
+    below = [notebook.cells[place].outputs[1:] for place in (1, 3)]
+    assert [[output.data.get("text/markdown") for output in outputs] for outputs in below] == [[caption], []]
 
 
 def test_a_cell_that_shows_more_pictures_than_it_saves_is_found(tmp_path):
@@ -77,9 +75,8 @@ def test_prose_is_rewritten_and_nothing_else(study: Study, monkeypatch):
     assert [(c.source, c.outputs) for c in code] == [(c.source, c.outputs) for c in code_before]
     refreshed = path.read_bytes()
     study.notebook("01_first", "1 + 2")
-    assert error_of(refresh, "quick").startswith(
-        "the code of 01_first-mrpc differs from notebooks/: run make reprod"
-    )
+    message = error_of(refresh, "quick")
+    assert message.startswith("the code of 01_first-mrpc differs from notebooks/: run make reprod")
     assert path.read_bytes() == refreshed
 
 
@@ -108,6 +105,5 @@ def test_a_copy_follows_its_script_until_it_is_changed(study: Study, capsys):
     study.notebook("01_first", "1 + 4")
     update_workbook(folder)
     assert path.read_bytes() == changed
-    assert capsys.readouterr().out.startswith(
-        "workbook/01_first.ipynb stays as you changed it, and its script is newer"
-    )
+    line = "workbook/01_first.ipynb stays as you changed it, and its script is newer"
+    assert capsys.readouterr().out.startswith(line)

@@ -46,8 +46,6 @@ def server():
 
 @pytest.fixture
 def sources(tmp_path, server):
-    """A list of sources as a path, after it was changed."""
-
     def write(**fields) -> Path:
         source = {"terms": "free", "url": server.address, "files": {"a.txt": SHA}} | fields
         path = tmp_path / "sources.yaml"
@@ -139,8 +137,13 @@ def test_no_member_leaves_the_folder(sources, server, tmp_path, name):
 def test_glue_of_the_hub_becomes_the_files_that_glue_ships(tmp_path):
     """The same command brings running text and an encoder."""
     write_tiny_hub(tmp_path / "served")
-    lines = {"dataset": "nyu-mll/glue", "config": "cola", "split": "test", "column": "sentence"}
-    lines["file"] = "t.raw"
+    lines = {
+        "dataset": "nyu-mll/glue",
+        "config": "cola",
+        "split": "test",
+        "column": "sentence",
+        "file": "t.raw",
+    }
     listed = {
         "glue": {"terms": "their owners'", "glue": "nyu-mll/glue"},
         "running": {"terms": "free", "lines": lines},

@@ -1,5 +1,3 @@
-"""Cores and memory are those that the process may use, not those of the machine."""
-
 import os
 from pathlib import Path
 

@@ -31,15 +31,11 @@ PROFILES = sorted(path.stem for path in (ROOT / "profiles").glob("*.yaml"))
 
 @pytest.fixture(params=NOTEBOOKS)
 def notebook(request) -> str:
-    """Each notebook in turn."""
     return request.param
 
 
 def test_every_notebook_belongs_to_a_paper_or_to_the_study():
     assert sorted(name for names in PAPERS.values() for name in names) == NOTEBOOKS
-
-
-# --- form ------------------------------------------------------------------------------------------------
 
 
 def test_saving_in_jupyter_changes_nothing(notebook: str):
@@ -62,42 +58,27 @@ def test_parameters_are_plain_values_in_the_first_code_cell(notebook: str):
     assert next(iter(defaults.items())) == ("profile", "offline")
 
 
-# --- profiles and Make -----------------------------------------------------------------------------------
-
-
 def test_defaults_are_those_of_the_profile_offline(notebook: str):
     """Run All in Jupyter then does what `make reproduce` does."""
     assert parameters(notebook, "offline") == declared(notebook)
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_shared_parameters_share_their_defaults(paper: str):
-    """The notebooks of one paper agree; papers differ in their tasks, sizes and recipes."""
-    defaults: dict[str, set[str]] = {}
-    for name in PAPERS[paper]:
-        for key, value in declared(name).items():
-            defaults.setdefault(key, set()).add(repr(value))
-    assert {key for key, values in defaults.items() if len(values) > 1} == set()
-
-
-@pytest.mark.parametrize("paper", PAPERS)
-def test_shared_parameters_are_set_for_all_notebooks_of_a_paper(paper: str):
-    """If a profile set one of them for a single notebook, the notebooks would disagree."""
+def test_the_notebooks_of_a_paper_share_their_parameters(paper: str):
+    """Papers differ in their tasks, sizes and recipes; in a profile of one's own a question may leave tasks out."""
     for profile in PROFILES:
-        values = [parameters(name, profile) for name in PAPERS[paper] if name not in not_run(profile)]
-        for key in {key for settings in values for key in settings} - {
-            "tasks"
-        }:  # a question may leave some out
-            assert len({repr(settings[key]) for settings in values if key in settings}) == 1, (profile, key)
+        values: dict[str, set[str]] = {}
+        for name in {*PAPERS[paper]} - {*not_run(profile)}:
+            for key, value in parameters(name, profile).items():
+                values.setdefault(key, set()).add(repr(value))
+        different = {key for key, shared in values.items() if len(shared) > 1}
+        assert different <= (set() if profile == "offline" else {"tasks"}), profile
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_every_notebook_runs(profile: str):
     """An undefined variable of the Makefile is an empty list, and its runs would silently be missing."""
     assert {run.split("-")[0] for run in runs_of(profile)} == {*NOTEBOOKS} - {*not_run(profile)}
-
-
-# --- environment -----------------------------------------------------------------------------------------
 
 
 def imported(folder: str) -> set[str]:

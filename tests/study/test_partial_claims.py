@@ -22,7 +22,6 @@ def tables(tmp_path: Path, monkeypatch) -> Path:
 
 
 def saved(folder: Path, name: str) -> pd.DataFrame:
-    """The verdicts and estimates of a table of claims."""
     table = pd.read_csv(folder / f"{name}.csv").set_index("claim")
     return table[["verdict", "reason", "estimate"]]
 

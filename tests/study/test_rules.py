@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_closure import MODULES, imported, reached
+from test_floors import MODULES, imported, reached
 
 from analysis.files import ROOT
 from analysis.study.front_page import PAPERS
@@ -73,10 +73,9 @@ def traced(script: Path) -> set[Path]:
     """The files of the rooms of analysis/ that a script needs: modules, and data beside one that names `__file__`."""
     modules = {MODULES[name] for name in reached(imported(script), BOUNDARY)}
     files = {path for path in modules if path.name != "__init__.py"}
-    for path in modules:
-        if path.relative_to(PACKAGE).parts[0] not in BOUNDARY and "__file__" in path.read_text(
-            encoding="utf-8"
-        ):
+    inside = [path for path in modules if path.relative_to(PACKAGE).parts[0] not in BOUNDARY]
+    for path in inside:
+        if "__file__" in path.read_text(encoding="utf-8"):
             files |= {file for file in path.parent.iterdir() if file.is_file() and file.suffix not in NO_DATA}
     return {file for file in files if file.parent != PACKAGE and file.parent.name != "study"}
 

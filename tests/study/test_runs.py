@@ -1,5 +1,3 @@
-"""Runs: names, and what a notebook knows of the run it is in."""
-
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -11,26 +9,9 @@ from studies import Study, error_of
 
 from analysis.files import ROOT
 from analysis.run import run
-from analysis.study.profiles import notebook_names, parse_name, source
+from analysis.study.profiles import notebook_names, source
 from analysis.study.results import Results
 from analysis.study.runs import results_folder
-
-
-@pytest.mark.parametrize(
-    ("name", "choices"),
-    [
-        ("01_extract-mrpc", "01_extract-mrpc-pretrained, 01_extract-mrpc-finetuned"),
-        ("03_test_all-mrpc", "03_test_all"),
-        ("03_test-mprc", "03_test-mrpc, 03_test-qqp, "),
-    ],
-)
-def test_names_that_no_run_has(name: str, choices: str):
-    assert error_of(parse_name, name).startswith(f"there is no run {name}: choose from {choices}")
-
-
-def test_names_of_runs():
-    assert parse_name("01_extract-sst-2-finetuned") == ("01_extract", {"task": "sst-2", "state": "finetuned"})
-    assert parse_name("01_extract") == ("01_extract", {})
 
 
 def test_a_value_cannot_name_a_folder_elsewhere(study: Study):

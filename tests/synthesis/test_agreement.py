@@ -3,6 +3,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from headtables import heads_by
 from scipy import stats
 
 from analysis.synthesis.agreement import POOLED, correlation, importance_agreement, survival_agreement
@@ -33,10 +34,8 @@ def test_within_layers_ignores_what_layers_share(pair: np.ndarray):
 
 
 def heads(noise: float, tasks: int = 3) -> pd.DataFrame:
-    keys = ["task", "seed", "layer", "head"]
-    index = pd.MultiIndex.from_product([[f"task {i}" for i in range(tasks)], [0, 1], range(LAYERS), range(HEADS)],
-                                       names=keys)  # fmt: skip
-    table, rng = index.to_frame(index=False), np.random.default_rng(0)
+    table = heads_by(LAYERS, HEADS, task=[f"task {number}" for number in range(tasks)], seed=[0, 1])
+    rng = np.random.default_rng(0)
     first = rng.normal(size=len(table))
     second = first + noise * rng.normal(size=len(table))
     return table.assign(first=first, second=second, third=np.nan)

@@ -1,26 +1,23 @@
 import numpy as np
 import pandas as pd
 import pytest
-from headtables import score_array
+from headtables import HEADS, LAYERS, TASKS, heads_by, score_array
 
 from analysis.statistics.roles import LABELS
-from analysis.synthesis.agreement import KEYS, SURFACE, atlas_table, role_scores, run_roles
+from analysis.synthesis.agreement import SURFACE, atlas_table, role_scores, run_roles
 
-TASKS, SEEDS, LAYERS, HEADS = ("mrpc", "sst-2"), (0, 1), 2, 3
+SEEDS = (0, 1)
 SIZE = len(TASKS) * len(SEEDS) * LAYERS * HEADS
 
 
 @pytest.fixture
 def heads() -> pd.DataFrame:
-    index = pd.MultiIndex.from_product([TASKS, SEEDS, range(LAYERS), range(HEADS)], names=KEYS)
-    return index.to_frame(index=False)
+    return heads_by(task=TASKS, seed=SEEDS)
 
 
 @pytest.fixture
 def roles(heads: pd.DataFrame) -> pd.DataFrame:
-    parts = (
-        heads.assign(role=role, mean=shift + heads["head"]) for shift, role in enumerate(("dobj", "sep"))
-    )
+    parts = [heads.assign(role=role, mean=heads["head"] + shift) for role, shift in (("dobj", 0), ("sep", 1))]
     table = pd.concat(parts, ignore_index=True)
     return table.assign(**dict.fromkeys(LABELS, table["mean"] > 2))
 

@@ -126,9 +126,8 @@ def test_sets_are_ablated_and_turn_the_dial():
     turned = runs.match_scores(run, interventions.sets(run.encoder, {"dial": [(0, 1)]}, Redirection(), 0.5))
     assert table["shift"].iloc[1] == pytest.approx(float((turned[1] - turned[0]).mean()), abs=1e-6)
     places = [*np.ndindex(run.encoder.layers, run.encoder.heads)]
-    roles = pd.DataFrame(places, columns=["layer", "head"]).assign(
-        role="local", mean=np.arange(len(places))[::-1]
-    )
+    roles = pd.DataFrame(places, columns=["layer", "head"])
+    roles = roles.assign(role="local", mean=np.arange(len(places))[::-1])
     of_roles = runs.role_interventions(run, [(0, 1)], pd.concat([roles, roles.assign(role="match")]))
     assert [named.name for named in of_roles] == [runs.SET, "local"]
     assert np.argwhere(of_roles[1].gate == 0).tolist() == [[0, 0]]  # the highest; of two, 0-1 would stay out
@@ -226,14 +225,10 @@ def verdicts(**changed: object) -> dict[str, str]:
         "blocked": {"matching heads": 0.2, "other heads": 2.0},
     } | changed  # fmt: skip
     noise = np.random.default_rng(4).normal(size=(3, 1, N))
-    conditions = {
-        name: [*match_logits(noise + signal * POSITIVE, [name])]
-        for name, signal in arguments["blocked"].items()
-    }
-    pairs = {
-        section: {("mrpc", run): array for run, array in enumerate(arguments[section])}
-        for section in ("sets", "roles", "attention", "values")
-    }
+    signals = arguments["blocked"].items()
+    conditions = {name: [*match_logits(noise + signal * POSITIVE, [name])] for name, signal in signals}
+    sections = ("sets", "roles", "attention", "values")
+    pairs = {name: {("mrpc", run): item for run, item in enumerate(arguments[name])} for name in sections}
     pairs["sets"] |= {("sst-2", run): array for run, array in enumerate(arguments["single"])}
     same = {("mrpc", run): array for run, array in enumerate(arguments["same"])}
     single = [Example("one", "A text")]

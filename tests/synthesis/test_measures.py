@@ -48,9 +48,8 @@ def test_every_claim_has_its_units_and_controls():
     assert table.loc[["S2", "S5"], "reference"].tolist() == pytest.approx([0.35, -0.15])
     assert table.loc["S3", "control"] == 0
     assert table.loc["S2", "runs"] == 3
-    chapter_6 = pd.DataFrame(
-        {"task": ["mrpc", POOLED], "value": [0.1, 0.2], "low": [np.nan, 0.0], "high": [np.nan, 0.4]}
-    )
+    chapter_6 = pd.DataFrame({"task": ["mrpc", POOLED], "value": [0.1, 0.2]})
+    chapter_6 = chapter_6.assign(low=[np.nan, 0.0], high=[np.nan, 0.4])
     assert frames(sets(local=0.1), agreements(), chapter_6)["S2"]["value"].tolist() == [0.2]
 
 
@@ -63,12 +62,7 @@ def test_roles_that_matter_more_and_less_are_mixed_and_missing_tables_not_applic
 
 
 def test_measures_of_the_atlas_grow_with_what_matters():
-    keys = {"task": "mrpc", "seed": 0, "layer": 1, "head": 2}
-    numbers = {
-        "ablation_auc": "0.2",
-        "ablation_refitted_loss": "0.3",
-        "ablation_loss": 0.1,
-        "importance": 0.4,
-    }
-    row = measured(pd.DataFrame([keys | numbers | {"disable": -0.3, "cosine": 0.9}])).iloc[0]
+    row = {"task": "mrpc", "seed": 0, "layer": 1, "head": 2, "ablation_auc": "0.2", "ablation_loss": 0.1}
+    row |= {"ablation_refitted_loss": "0.3", "importance": 0.4, "disable": -0.3, "cosine": 0.9}
+    row = measured(pd.DataFrame([row])).iloc[0]
     assert row[["ablation_auc", "disable_fall", "tuning"]].tolist() == pytest.approx([0.2, 0.3, 0.1])

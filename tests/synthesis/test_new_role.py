@@ -1,23 +1,20 @@
 """A sieve and one row give a role labels, colours and places everywhere: CONTRIBUTING, "How to add"."""
 
-import jupytext
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from chapters import opened_results, run_cells
 
 from analysis.control_scores import control_sieves
 from analysis.encoders.models import load_encoder
 from analysis.errors import InputError
 from analysis.explorer.view import about
 from analysis.figures import colours, theme
-from analysis.files import ROOT
 from analysis.roles import ROLES, Role
 from analysis.scores.extraction import extract_controls, scored_with_controls
 from analysis.scores.sieves import SIEVES, rows, sieve
 from analysis.statistics.controls import controlled_table
 from analysis.statistics.roles import compose
 from analysis.statistics.significance import Rule
-from analysis.study import results
 from analysis.synthesis import agreement, regression, sets
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
@@ -65,21 +62,9 @@ def test_a_new_role_is_tested_drawn_and_related_to_the_ablation_effect(scored):
 def test_chapter_3_runs_with_a_new_role(scored, monkeypatch, tmp_path):
     """All tasks and then one: every cell but that of the parameters, which are changed for so few sequences."""
     monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
-    saved = results.Results("offline")
-    monkeypatch.setattr(saved, "load_scores", lambda task, run: scored[0])
-    monkeypatch.setattr(saved, "load_controls", lambda task, run, second=False: scored[1])
-    monkeypatch.setattr(saved, "save_figure", lambda figure, name: figure.canvas.draw())
-
-    def opened(profile: str) -> results.Results:
-        plt.switch_backend("agg")
-        return saved
-
-    monkeypatch.setattr(results, "Results", opened)
+    saved = opened_results(monkeypatch, *scored)
     for name in ("03_test_all", "03_test"):
-        script = jupytext.read(ROOT / f"notebooks/{name}.py")
-        parameters, *cells = (cell.source for cell in script.cells if cell.cell_type == "code")
-        fewer = "tasks, tau, minimum, resamples = ['toy-mrpc'], 1.0, 5, 99"
-        exec(compile("\n".join([parameters, fewer, *cells]), name, "exec"), {})
+        run_cells(name, "tasks, tau, minimum, resamples = ['toy-mrpc'], 1.0, 5, 99")
     assert NEW in {*saved.load_table("roles-toy-mrpc-finetuned")["role"]}
 
 

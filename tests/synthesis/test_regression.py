@@ -1,24 +1,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from headtables import heads_by
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from analysis.synthesis.regression import (
-    ALL_ROLES,
-    CONSTANT,
-    RANKS,
-    RAW,
-    WITHOUT,
-    gridded,
-    left_out_r2,
-    permutation_test,
-    products,
-    regression_table,
-    shares,
-    slopes,
-    standardised,
-)
+from analysis.synthesis import regression
+from analysis.synthesis.regression import ALL_ROLES, CONSTANT, RAW, gridded, regression_table, standardised
 
 TASKS, SEEDS, LAYERS, HEADS = ("mrpc", "qqp", "sst-2"), (0, 1), 3, 5
 ROLES = ("local", "block")
@@ -27,9 +15,7 @@ ROLES = ("local", "block")
 def heads(slope: float = 0.0, seed: int = 0, layers: int = LAYERS, width: int = HEADS) -> pd.DataFrame:
     """Heads whose changes differ by layer, by task, by head (alike in all runs), and by their local score."""
     rng = np.random.default_rng(seed)
-    keys = ["task", "seed", "layer", "head"]
-    index = pd.MultiIndex.from_product([TASKS, SEEDS, range(layers), range(width)], names=keys)
-    table = index.to_frame(index=False)
+    table = heads_by(layers, width, task=TASKS, seed=SEEDS)
     place = table["layer"] * width + table["head"]
     for role in ROLES:
         own_rows = rng.normal(size=layers * width)
@@ -51,7 +37,7 @@ def test_standardised_by_run():
 def test_sums_are_those_of_dealing_heads_one_by_one():
     """The slow way: permute whole heads within layers, alike in all runs, and sum score times change."""
     grid = gridded(standardised(heads(), "response", ROLES), ROLES)
-    observed, samples = products(grid, 4, seed=3)
+    observed, samples = regression.products(grid, 4, seed=3)
     np.testing.assert_allclose(observed, (grid.scores * grid.change).sum(axis=(1, 2, 3)))
     rng = np.random.default_rng(3)
     order = np.stack([rng.permuted(np.tile(np.arange(HEADS), (4, 1)), axis=1) for _ in range(LAYERS)], axis=1)
@@ -63,13 +49,12 @@ def test_sums_are_those_of_dealing_heads_one_by_one():
 def test_shares_are_those_of_least_squares():
     grid = gridded(standardised(heads(1.0), "response", ROLES), ROLES)
     design, change = grid.scores.reshape(len(ROLES), -1).T, grid.change.ravel()
-    observed, _ = products(grid, 1)
-    alone = [
-        shares(grid._replace(scores=grid.scores[[place]]), observed[[place]]) for place in range(len(ROLES))
-    ]
+    observed, _ = regression.products(grid, 1)
+    places = [[place] for place in range(len(ROLES))]
+    alone = [regression.shares(grid._replace(scores=grid.scores[one]), observed[one]) for one in places]
     np.testing.assert_allclose(alone, [stats.pearsonr(column, change).statistic ** 2 for column in design.T])
     rest = np.linalg.lstsq(design, change, rcond=None)[1][0]
-    np.testing.assert_allclose(shares(grid, observed), 1 - rest / (change**2).sum())
+    np.testing.assert_allclose(regression.shares(grid, observed), 1 - rest / (change**2).sum())
 
 
 def rows_of(table: pd.DataFrame, variant: str = RAW) -> pd.DataFrame:
@@ -85,7 +70,7 @@ def test_slopes_are_those_of_least_squares_with_a_level_for_every_layer_and_run(
     levels = pd.get_dummies(remaining[["task", "seed", "layer"]].astype(str).agg("-".join, axis=1))
     design = np.column_stack([remaining[[*ROLES]], levels]).astype(float)
     expected = np.linalg.lstsq(design, remaining["change"], rcond=None)[0]
-    np.testing.assert_allclose(slopes(grid), expected[: len(ROLES)])
+    np.testing.assert_allclose(regression.slopes(grid), expected[: len(ROLES)])
 
 
 def test_an_effect_is_found_with_its_sign_and_an_interval():
@@ -107,18 +92,17 @@ def test_ranks_do_not_hang_on_one_costly_head():
     table = heads(1.5)
     table.loc[(table["layer"] == 0) & (table["head"] == 0), "response"] += 1000
     result = regression_table(table, ROLES, ROLES, [(0, 0)], permutations=99, resamples=9)
-    raw, ranks, without = (
-        rows_of(result, variant).loc[("alone", "local"), "share"] for variant in (RAW, RANKS, WITHOUT)
-    )
+    tables = [rows_of(result, variant) for variant in (RAW, regression.RANKS, regression.WITHOUT)]
+    raw, ranks, without = (table.loc[("alone", "local"), "share"] for table in tables)
     assert raw < 0.3 < ranks
     assert raw < without
 
 
 def test_a_task_left_out_tells_what_the_slopes_are_worth_elsewhere():
     noise = gridded(standardised(heads(0.0, layers=6, width=8), "response", ROLES), ROLES)
-    assert left_out_r2(noise) < 0.2
+    assert regression.left_out_r2(noise) < 0.2
     one_task = heads(1.0).query("task == 'mrpc'")
-    assert np.isnan(left_out_r2(gridded(standardised(one_task, "response", ROLES), ROLES)))
+    assert np.isnan(regression.left_out_r2(gridded(standardised(one_task, "response", ROLES), ROLES)))
 
 
 def test_scores_that_are_all_the_same_are_not_applicable():
@@ -135,6 +119,6 @@ def test_shuffled_roles_are_rejected_at_the_nominal_rate():
     for number in range(300):
         order = rng.permuted(np.broadcast_to(np.arange(8), (4, 8)), axis=-1)
         permuted = grid._replace(scores=grid.scores[:, :, np.arange(4)[:, None], order])
-        p.append(permutation_test(permuted, 99, number)["p_permutation"])
+        p.append(regression.permutation_test(permuted, 99, number)["p_permutation"])
     low, high = stats.binom.ppf([0.005, 0.995], 300, 0.05) / 300
     assert low <= np.mean(np.array(p) <= 0.05) <= high

@@ -1,12 +1,9 @@
-"""Mentions of documents from `Entity` brackets, their head words and features."""
-
 from pathlib import Path
 
 import pytest
-from treebanks import conllu, write
+from treebanks import read_document
 
-from analysis.errors import InputError
-from analysis.texts.chains import Document, read_chains, truncated
+from analysis.texts.chains import truncated
 
 # Nested mentions of one chain and of two, a mention of one word, brackets that close and open on one word.
 SENTENCES = (
@@ -27,15 +24,9 @@ SENTENCES = (
 )
 
 
-def read(folder: Path, *sentences: str) -> Document:
-    """The one document of hand-made sentences."""
-    (only,) = read_chains([write(folder, conllu(*sentences))]).documents
-    return only
-
-
 def test_brackets_give_spans_chains_and_head_words(tmp_path: Path):
     """The head of a head word is outside its mention."""
-    mentions = read(tmp_path, *SENTENCES).mentions
+    mentions = read_document(tmp_path, *SENTENCES).mentions
     assert mentions[["string", "start", "end", "chain", "head"]].to_numpy().tolist() == [
         ["the mother of young mary", 0, 4, "1", 1], ["young mary", 3, 4, "2", 4], ["cats", 6, 6, "3", 6],
         ["she", 7, 7, "1", 7], ["them", 9, 9, "3", 9],
@@ -43,7 +34,7 @@ def test_brackets_give_spans_chains_and_head_words(tmp_path: Path):
 
 
 def test_one_chain_nested_in_itself_closes_the_inner_mention_first(tmp_path: Path):
-    text = read(tmp_path, "a X X 2 dep (1\nb X X 0 root (1\nc X X 2 dep 1)\nd X X 2 dep 1)")
+    text = read_document(tmp_path, "a X X 2 dep (1\nb X X 0 root (1\nc X X 2 dep 1)\nd X X 2 dep 1)")
     assert text.mentions[["start", "end"]].to_numpy().tolist() == [[0, 3], [1, 2]]
 
 
@@ -67,28 +58,12 @@ def test_one_chain_nested_in_itself_closes_the_inner_mention_first(tmp_path: Pat
     ],
 )
 def test_kind_and_features_of_a_word(tmp_path: Path, word: str, features: list):
-    mention = read(tmp_path, f"{word} 0 root (1)").mentions.iloc[0]
+    mention = read_document(tmp_path, f"{word} 0 root (1)").mentions.iloc[0]
     assert mention[["kind", "number", "gender", "person"]].tolist() == features
 
 
 def test_truncation_keeps_whole_mentions(tmp_path: Path):
-    text = read(tmp_path, *SENTENCES)
+    text = read_document(tmp_path, *SENTENCES)
     assert truncated(text, 4).mentions.empty
     assert truncated(text, 5).mentions["end"].tolist() == [4, 4]
     assert len(truncated(text, 5).words) == 5
-
-
-@pytest.mark.parametrize(
-    ("entities", "message"),
-    [
-        (("(1", "(1", "1)"), r"a sentence opens the mention '\(1' and does not close it"),
-        (("(1", "2)", "1)"), r"Entity=2\) closes a mention"),
-        (("_", "1", "_"), r"Entity=1: write brackets"),
-        (("(1[1/2])", "_", "_"), r"Entity=\(1\[1/2\]\): write brackets"),
-    ],
-)
-def test_unbalanced_brackets_name_file_and_document(tmp_path: Path, entities: tuple[str, ...], message: str):
-    rows = [f"w X X {number} dep {entity}" for number, entity in enumerate(entities)]
-    path = write(tmp_path, conllu("\n".join(row.removesuffix(" _") for row in rows)))
-    with pytest.raises(InputError, match=f"trees.conllu, document 'trees': {message}"):
-        read_chains([path])

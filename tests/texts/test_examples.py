@@ -1,6 +1,4 @@
-"""Examples hold one or two texts; those that share a text form clusters."""
-
-from analysis.texts.examples import Example, as_sequences, clusters, shared_examples
+from analysis.texts.examples import Example, clusters, shared_examples
 
 
 def test_examples_that_share_a_text_form_a_cluster():
@@ -8,17 +6,6 @@ def test_examples_that_share_a_text_form_a_cluster():
     texts = [("a", "b"), ("c", "d"), ("B", "c"), ("e", None), ("f", "e"), ("g", "h")]
     names = clusters([Example(str(i), *pair) for i, pair in enumerate(texts)])
     assert names == list("000335")
-
-
-def test_choices_are_sequences_with_the_shared_text_before_each():
-    example = Example("q", "It rains .", label=1, choices=("Go .", "Stay .", "Sing ."))
-    expected = [Example(f"q#{i}", "It rains .", text) for i, text in enumerate(("Go .", "Stay .", "Sing ."))]
-    assert as_sequences([Example("a", "One .", "Two .", 1), example]) == [
-        Example("a", "One .", "Two .", 1),
-        *expected,
-    ]
-    assert example.texts == ("It rains .", "Go .", "Stay .", "Sing .")
-    assert as_sequences([Example("w", "", choices=("Go .", "Stay ."))])[1] == Example("w#1", "Stay .")
 
 
 def test_dev_examples_that_stand_in_train_are_counted_in_either_order():

@@ -1,5 +1,3 @@
-"""Passages: paragraphs of every source, budgets that survive a second tokenisation, the same for the same seed."""
-
 from pathlib import Path
 from random import Random
 

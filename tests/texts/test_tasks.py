@@ -1,5 +1,3 @@
-"""Examples of every task and source, and samples of them."""
-
 from collections import Counter
 from pathlib import Path
 
@@ -7,7 +5,6 @@ import pandas as pd
 import pytest
 from studies import error_of
 
-from analysis.errors import InputError
 from analysis.texts.examples import Example, sample
 from analysis.texts.glue import load_examples, toy_examples
 from analysis.texts.tasks import TASKS, TOY_TASKS, Task, match_class, original, task_name, toy
@@ -58,7 +55,6 @@ COUNTS = {
 
 
 def write(folder: Path, task: str, content: str, split: str = "dev") -> Path:
-    """A GLUE file of a task with the given content, in `folder`."""
     path = folder / TASKS[task].folder / f"{TASKS[task].splits[split].file}.tsv"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content.encode("utf-8"))
@@ -97,9 +93,8 @@ def test_lines_that_glue_ships_broken_are_skipped_and_counted(tmp_path: Path) ->
         examples = load_examples("qqp", tmp_path, "train")
     assert [example.id for example in examples] == [f"qqp-train-{row}" for row in (0, 1, 5, 6, 7, 8)]
     write(tmp_path, "qqp", FILES["qqp"][0] + broken, "train")
-    assert "train.tsv, line 4: number of fields is 4, not 6" in error_of(
-        load_examples, "qqp", tmp_path, "train"
-    )
+    message = error_of(load_examples, "qqp", tmp_path, "train")
+    assert "train.tsv, line 4: number of fields is 4, not 6" in message
     write(tmp_path, "qqp", FILES["qqp"][0] + broken + whole.replace("\t1\n", "\t7\n"), "train")
     with pytest.warns(UserWarning, match="skipped"):
         message = error_of(load_examples, "qqp", tmp_path, "train")
@@ -150,8 +145,6 @@ def test_a_pair_task_of_ones_own_has_a_match_label(tmp_path: Path, monkeypatch):
 def test_toy_tasks_imitate_tasks_of_glue() -> None:
     assert [original(name) for name in ("toy-qqp", "qqp", "rte", "snli")] == ["qqp", "qqp", "rte", "snli"]
     assert toy("sst-2") == toy("toy-sst-2") == "toy-sst-2"
-    with pytest.raises(InputError, match="task 'rte' has no toy version"):
-        toy("rte")
 
 
 @pytest.mark.parametrize("task", TOY_TASKS)

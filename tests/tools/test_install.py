@@ -25,18 +25,23 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 EXTRAS = PROJECT["optional-dependencies"]
 REQUIRED = [Requirement(text) for text in [*PROJECT["dependencies"], *EXTRAS["ray"], *EXTRAS["test"]]]
 NAMES = {canonicalize_name(requirement.name) for requirement in REQUIRED}
-LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
 PIN = re.compile(r"^(\S+)==(\S+)(?: ; [^\\\n]*)? \\\n(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+", re.M)
-PINS = PIN.findall(LOCK)
 MPNET_LOCK = (ROOT / "requirements-mpnet.lock").read_text(encoding="utf-8")
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 
 
+def pins_of(name: str) -> list[tuple[str, str]]:
+    """The packages and versions of a lock, all of them with hashes."""
+    lock = (ROOT / name).read_text(encoding="utf-8")
+    pins = PIN.findall(lock)
+    assert len(pins) == len([line for line in lock.splitlines() if line and not line.startswith(("#", " "))])
+    return pins
+
+
 def test_the_lock_pins_what_the_project_and_torch_require_with_hashes():
-    lines = [line for line in LOCK.splitlines() if line and not line.startswith(("#", " "))]
-    assert len(lines) == len(PINS) > 150
-    versions = {name: version for name, version in PINS}
-    assert len(versions) == len(PINS), "one version for every Python"
+    pins = pins_of("requirements.lock")
+    versions = dict(pins)
+    assert len(versions) == len(pins) > 150, "one version for every Python"
     assert {*versions} >= NAMES - {"torch"}
     pinned = [item for item in REQUIRED if item.name != "torch"]
     assert [str(item) for item in pinned if versions[item.name] not in item.specifier] == []
@@ -54,10 +59,8 @@ def test_the_wheels_of_mpnet_are_pinned_alone_with_hashes():
 
 
 def test_the_site_has_a_lock_of_its_own_with_hashes():
-    lock = (ROOT / "requirements-site.lock").read_text(encoding="utf-8")
-    lines = [line for line in lock.splitlines() if line and not line.startswith(("#", " "))]
-    pins = PIN.findall(lock)
-    assert len(pins) == len(lines) > 50
+    pins = pins_of("requirements-site.lock")
+    assert len(pins) > 50
     (book,) = map(Requirement, EXTRAS["site"])
     assert dict(pins)[book.name] in book.specifier
 
@@ -74,9 +77,8 @@ def test_only_runs_of_a_profile_with_mpnet_install_its_wheels(checkout, encoders
     later = time.time() + HOUR  # than the files that it depends on
     os.utime(tasks, (later, later))
     for goal, installs in (("09_niven_cues", "mpnet" in encoders), ("verify", False), ("data", False)):
-        planned = subprocess.run(
-            ["make", "-n", goal], cwd=checkout, capture_output=True, text=True, check=True
-        )
+        command = ["make", "-n", goal]
+        planned = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True)
         assert ("-r requirements-mpnet.lock" in planned.stdout) == installs, goal
 
 
@@ -90,9 +92,7 @@ def test_the_table_of_packages_is_complete():
 
 def test_the_same_pythons_everywhere():
     """In pyproject.toml, environment.yml, the Makefile and the documents."""
-    makefile, document = (
-        (ROOT / name).read_text(encoding="utf-8") for name in ("Makefile", "docs/install.md")
-    )
+    makefile, document = ((ROOT / name).read_text() for name in ("Makefile", "docs/install.md"))
     assert PROJECT["requires-python"] == ">=3.11,<3.15"
     conda = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))["dependencies"]
     assert conda == [f"python{PROJECT['requires-python']}", "make", "pip"]
@@ -110,7 +110,6 @@ def _no_outer_make(monkeypatch):
 
 @pytest.fixture
 def checkout(tmp_path) -> Path:
-    """The files from which Make builds an environment."""
     folder = tmp_path / "checkout"
     folder.mkdir()
     for name in ("Makefile", "requirements.lock", "requirements-mpnet.lock", "pyproject.toml"):

@@ -1,5 +1,3 @@
-"""The pictures of docs/ can be drawn."""
-
 import runpy
 
 from analysis.encoders.models import load_encoder

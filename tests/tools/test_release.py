@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -56,15 +57,12 @@ def test_the_image_runs_as_a_user_and_installs_from_what_it_copies_first(tmp_pat
 
 def test_the_citation_has_a_year_and_the_version_of_the_package():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    version = re.search(
-        r'^version = "(.*)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE
-    )
-    assert citation["version"] == version[1]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert citation["version"] == project["version"]
     assert citation["date-released"].year >= 2026
 
 
 def test_the_source_distribution_is_the_whole_study(tmp_path: Path):
-    """All that git has: Make, notebooks, profiles, results, tests."""
     listed = git("ls-files", "-z")
     if listed is None:
         pytest.skip("no clone: the files of a release are not known")

@@ -17,6 +17,9 @@ RUNS = ("06_michel_ablation", "99_summary")  # with formulas, figures, folded se
 LOADS = {"script": "src", "img": "src", "iframe": "src", "link": "href"}
 
 
+HEIGHTS = "[...document.querySelectorAll('math')].map(formula => formula.getBoundingClientRect().height)"
+
+
 class Page(HTMLParser):
     """Ids, links, what the browser loads, formulas and headings of a page."""
 
@@ -50,8 +53,8 @@ def site(tmp_path_factory) -> Path:
     command = [
         "make",
         "report",
-        f"RESULTS_DIR={results.parent}",
         "PROFILE=glue-minilm",
+        f"RESULTS_DIR={results.parent}",
         f"SITE={folder}/html",
     ]
     names = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "PYTHONPATH")
@@ -83,10 +86,8 @@ def test_no_link_is_dead(site: Path, pages: dict[Path, Page]):
                 dead += [] if "." in url.netloc and " " not in link else [(path, link)]
             elif url.scheme != "data":
                 target = (path.parent / unquote(url.path)).resolve() if url.path else path
-                known = pages[target].ids if target in pages else ()
-                found = target.is_file() and (
-                    not url.fragment or target not in pages or unquote(url.fragment) in known
-                )
+                anchors = {"", *pages[target].ids} if target in pages else {unquote(url.fragment)}
+                found = target.is_file() and unquote(url.fragment) in anchors
                 dead += [] if found else [(path, link)]
     assert [(str(path.relative_to(site)), link) for path, link in dead] == []
 
@@ -113,18 +114,10 @@ def test_a_phone_shows_pages_without_a_network(browser, site: Path):
     page = context.new_page()
     page.on("request", lambda request: requests.append(request.url))
     page.on("pageerror", lambda error: errors.append(str(error)))
-    for name in (
-        "index",
-        "results/glue-minilm/notebooks/06_michel_ablation",
-        "docs/claims",
-        "docs/method",
-    ):
+    for name in ("index", "results/glue-minilm/notebooks/06_michel_ablation", "docs/claims", "docs/method"):
         page.goto((site / f"{name}.html").as_uri())
         widths[name] = page.evaluate("document.documentElement.scrollWidth")
-        heights = (
-            "[...document.querySelectorAll('math')].map(formula => formula.getBoundingClientRect().height)"
-        )
-        formulas[name] = page.evaluate(heights)
+        formulas[name] = page.evaluate(HEIGHTS)
     context.close()
     assert errors == []
     assert {urlsplit(url).scheme for url in requests} <= {"file", "data"}
@@ -139,9 +132,8 @@ def test_a_chapter_has_its_figures_its_notebook_and_one_title(site: Path, pages:
         page = chapter(pages, run)
         notebook = nbformat.read(ROOT / f"results/glue-minilm/notebooks/{run}.ipynb", as_version=4)
         outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-        texts = [
-            output.metadata["image/png"]["alt"] for output in outputs if "image/png" in output.get("data", {})
-        ]
+        pictures = [output for output in outputs if "image/png" in output.get("data", {})]
+        texts = [output.metadata["image/png"]["alt"] for output in pictures]
         assert texts
         assert {*texts} <= {picture.get("alt") for picture in page.pictures}
         assert page.tags.count("details") >= 1

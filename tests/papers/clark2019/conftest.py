@@ -10,7 +10,6 @@ from analysis.texts.passages import bundled_documents
 
 @pytest.fixture(scope="session")
 def bundled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file of four bundled documents, with their trees and chains."""
     return write(tmp_path_factory.mktemp("documents"), bundled_documents(4, "train", 0))
 
 

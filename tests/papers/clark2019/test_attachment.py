@@ -2,19 +2,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.encoders.models import load_encoder
 from analysis.errors import InputError
+from analysis.papers.clark2019 import attachment as module
+from analysis.papers.clark2019 import coreference
 from analysis.papers.clark2019.attachment import best_heads, dependency_table
-from analysis.scores.words import (
-    DIRECTIONS,
-    Attachment,
-    attach,
-    documents_of,
-    halves,
-    right,
-    split_words,
-    word_maps,
-)
+from analysis.scores import words as words_module
+from analysis.scores.words import DIRECTIONS, Attachment, attach, documents_of, halves, split_words, word_maps
 from analysis.statistics.layers import cross_fitted
+from analysis.texts.chains import read_chains
 from analysis.texts.dependencies import OFFSETS, arcs, fixed_offset
 
 LAYERS, HEADS = 2, 3
@@ -68,7 +64,7 @@ def test_the_scored_half_does_not_choose(words):
     held_out = ~words["sentence"].isin(scored["sentence"][first_half]).to_numpy()
     attachment.predicted[held_out] = -2  # no head is right there, so the first head is chosen
     table = dependency_table(attachment, scored, minimum=20, resamples=99).set_index("relation")
-    first = right(attachment, scored)[:, 0, 0, 0] & first_half
+    first = words_module.right(attachment, scored)[:, 0, 0, 0] & first_half
     for relation, accuracy in table["accuracy"].items():
         assert accuracy == pytest.approx(first[scored["relation"] == relation].mean())
     assert table.loc["det", ["layer", "head"]].tolist() == [1, 2]  # the best of all sentences
@@ -90,3 +86,56 @@ def test_cross_fitting_against_a_loop():
         best = max(np.ndindex(*other.shape), key=lambda place: (other[place], [-index for index in place]))
         assert result[number] == correct[(number, *best)]
         assert elsewhere[number] == on_other_map[(number, *best)]
+
+
+def test_first_hit_and_first_miss_of_each_relation(tiny, words, monkeypatch):
+    monkeypatch.setattr(module, "LENGTHS", (4, 14))
+    scored, attachment = arcs(words), attach(tiny, words, progress=False)
+    table = dependency_table(attachment, scored, minimum=20, resamples=99).head(3)
+    forms = words.groupby("sentence")["form"].agg(list)
+    maps = {
+        number: word_maps(tiny, split_words(tiny.tokenizer, [sentence]).kept[0])[..., 1:-1, 1:-1]
+        for number, sentence in forms.items()
+    }
+    examples = iter(module.head_examples(tiny, attachment, scored, table))
+    for row in table.itertuples():
+        rows = scored[(scored["relation"] == row.relation) & (scored["head"] > 0)]
+        step, first = (1 if row.direction == DIRECTIONS[0] else -1), {}
+        for arc in rows[rows["length"].between(4, 14)].itertuples():
+            others = maps[arc.sentence][row.layer, row.head] * (1 - np.eye(arc.length))
+            by_word = others if step == 1 else others.T
+            first.setdefault(bool(by_word[arc.word].argmax() == arc.head - 1), (arc, by_word))
+        for hit, (arc, by_word) in sorted(first.items(), reverse=True):
+            example = next(examples)
+            outcome, arrow = "hit" if hit else "miss", module.ARROWS[row.direction]
+            assert example.title == f"{row.relation} {row.layer}-{row.head}: {outcome}\n{arrow}"
+            assert example.forms == forms[arc.sentence]
+            assert example.arc == (arc.word, arc.head - 1)[::step]
+            attention = example.attention if step == 1 else example.attention.T
+            np.testing.assert_allclose(attention, by_word / by_word.sum(1, keepdims=True), rtol=1e-5)
+    assert next(examples, None) is None
+
+
+def test_a_hit_and_a_miss_of_each_head_for_antecedents(bundled, monkeypatch):
+    monkeypatch.setattr(module, "DISTANCES", (1, 30))
+    encoder = load_encoder("minilm")  # heads with random weights hit nothing
+    texts = coreference.beginnings(encoder, read_chains([bundled]).documents)
+    examples = module.coreference_examples(encoder, texts, 2, 9)
+    titles = [example.title.splitlines()[0] for example in examples]
+    assert titles == ["coreference 2-9: hit", "coreference 2-9: miss"]
+    for example in examples:
+        mention, antecedent = example.arc
+        assert 0 <= antecedent < mention < len(example.forms) <= 33
+        if "hit" in example.title:  # no word of the excerpt but the mention itself gets more
+            others = np.delete(example.attention[mention], mention)
+            assert example.attention[mention, antecedent] >= others.max()
+
+
+def test_linguistic_heads_beat_the_offset_or_find_antecedents():
+    dependencies = pd.DataFrame({
+        "relation": ["obj", "det", "amod", "case"], "layer": [0, 0, 1, 1], "head": [1, 1, 0, 0],
+        "gain": [0.3, 0.2, -0.1, 0.1], "p_adjusted": [0.01, 0.01, 0.01, 0.5],
+    })  # fmt: skip
+    readings = pd.DataFrame({"layer": [2], "head": [3]}, dtype="Int64")
+    expected = [[0, 1, "obj, det"], [2, 3, "coreference"]]
+    assert module.linguistic_heads(dependencies, readings).to_numpy().tolist() == expected

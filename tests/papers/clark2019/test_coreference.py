@@ -2,25 +2,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from treebanks import conllu, write
+from treebanks import read_document
 
-from analysis.papers.clark2019.coreference import (
-    CANDIDATES,
-    NOTHING,
-    SAME_DATA,
-    SYSTEMS,
-    Texts,
-    accuracies,
-    beginnings,
-    best_head_among,
-    choices,
-    coreference_tables,
-    either_side,
-    head_hits,
-    hits_by_head,
-    preceding,
-    rule_hits,
-)
+from analysis.papers.clark2019 import coreference
+from analysis.papers.clark2019.coreference import NOTHING, SAME_DATA, SYSTEMS, accuracies, choices, rule_hits
 from analysis.scores.words import halves
 from analysis.texts.chains import KINDS, Document, read_chains, truncated
 
@@ -47,21 +32,18 @@ ANAPHORS = [3, 4, 5, 6]
 BOOTSTRAP = (0.05, 99, 0)  # alpha, resamples, seed
 
 
-def read(folder: Path, *sentences: str) -> Document:
-    return read_chains([write(folder, conllu(*sentences))]).documents[0]
-
-
 @pytest.fixture
 def story(tmp_path: Path) -> Document:
-    return read(tmp_path, STORY)
+    return read_document(tmp_path, STORY)
 
 
 def test_candidates_sort_before_and_have_another_head(tmp_path: Path):
     """`Ann 's cat`: the mention `Ann` sorts before the whole, and `cat` alone has the head of the whole."""
-    text = read(tmp_path, "Ann X NNP 3 nmod:poss (1)(2\n's X POS 1 case\ncat X NN 0 root (3)2)")
+    text = read_document(tmp_path, "Ann X NNP 3 nmod:poss (1)(2\n's X POS 1 case\ncat X NN 0 root (3)2)")
     assert text.mentions["string"].tolist() == ["ann", "ann 's cat", "cat"]
-    assert preceding(text).tolist() == [[False] * 3, [True, False, False], [True, False, False]]
-    assert either_side(text).tolist() == [[False, True, True], [True, False, False], [True, False, False]]
+    first = [True, False, False]
+    assert coreference.preceding(text).tolist() == [[False] * 3, first, first]
+    assert coreference.either_side(text).tolist() == [[False, True, True], first, first]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +62,7 @@ def test_choices(story: Document, system: str, expected: list[int]):
 
 def test_the_string_sieve_comes_before_the_head_sieve(tmp_path: Path):
     first = "red ADJ JJ 2 amod (1\ncats NOUN NNS 0 root 1)\nblue ADJ JJ 4 amod (2\ncats NOUN NNS 2 dep 2)"
-    text = read(tmp_path, f"{first}\nRed ADJ JJ 6 amod (1\nCats NOUN NNS 2 dep 1)")
+    text = read_document(tmp_path, f"{first}\nRed ADJ JJ 6 amod (1\nCats NOUN NNS 2 dep 1)")
     assert choices("rule-based", text)[2] == 0
     assert choices("head match", text)[2] == 1
 
@@ -99,7 +81,7 @@ def test_the_string_sieve_comes_before_the_head_sieve(tmp_path: Path):
     ],
 )
 def test_the_feature_sieve(tmp_path: Path, first: str, second: str, agree: bool):
-    text = read(tmp_path, f"{first} 0 root (1)\nours PRON PRP 1 dep (2)\n{second} 1 dep (1)")
+    text = read_document(tmp_path, f"{first} 0 root (1)\nours PRON PRP 1 dep (2)\n{second} 1 dep (1)")
     text.mentions.loc[1, "number"] = "another"  # so that the nearest mention never agrees with the second
     assert choices("rule-based", text)[2] == (0 if agree else 1)
 
@@ -122,8 +104,8 @@ def test_readings_differ_in_their_candidates(story: Document):
     attention[heads, 10] = 0.4  # a verb
     attention[heads[3], heads[5]] = 0.3  # a later mention is no candidate of the rules
     attention[heads[3], heads[1]] = 0.2  # the antecedent
-    assert not head_hits(attention, story, "all_words")[0]
-    assert head_hits(attention, story, "preceding_mention_heads")[0]
+    assert not coreference.head_hits(attention, story, "all_words")[0]
+    assert coreference.head_hits(attention, story, "preceding_mention_heads")[0]
 
 
 # all, pronoun, proper and nominal of each system, computed once on OntoGUM's 60 development and test documents.
@@ -145,16 +127,17 @@ def test_rules_on_ontogum(data_dir: Path):
 
 
 @pytest.fixture(scope="module")
-def texts(tiny, bundled) -> Texts:
-    return beginnings(tiny, read_chains([bundled]).documents, limit=60)
+def texts(tiny, bundled) -> coreference.Texts:
+    return coreference.beginnings(tiny, read_chains([bundled]).documents, limit=60)
 
 
-def test_heads_answer_for_each_anaphor_in_beginnings(tiny, texts: Texts):
+def test_heads_answer_for_each_anaphor_in_beginnings(tiny, texts):
     assert 50 < max(map(len, texts.pieces)) <= 60
-    assert hits_by_head(tiny, texts).shape == (len(rule_hits(texts.documents)), tiny.layers, tiny.heads)
+    hits = coreference.hits_by_head(tiny, texts)
+    assert hits.shape == (len(rule_hits(texts.documents)), tiny.layers, tiny.heads)
 
 
-def test_the_scored_half_does_not_choose(texts: Texts):
+def test_the_scored_half_does_not_choose(texts):
     """Each of two heads is right in one half alone: it is chosen there and scored in the other."""
     by_rule = rule_hits(texts.documents)
     first_half = halves(by_rule["document"], 5)
@@ -162,14 +145,13 @@ def test_the_scored_half_does_not_choose(texts: Texts):
     by_head[~first_half, 0, 1] = by_head[first_half, 1, 0] = True
     always = np.zeros_like(by_head)
     always[:, 1, 1] = True
-    by_reading = dict(zip(CANDIDATES, (by_head, always), strict=True))
-    table, gains = coreference_tables(texts, by_reading, resamples=99, seed=5)
+    by_reading = dict(zip(coreference.CANDIDATES, (by_head, always), strict=True))
+    table, gains = coreference.coreference_tables(texts, by_reading, resamples=99, seed=5)
     table = table.set_index("system")
-    divided, planted = map(best_head_among, CANDIDATES)
+    divided, planted = map(coreference.best_head_among, coreference.CANDIDATES)
     assert table.loc[[divided, planted], "all"].tolist() == [0, 1]
-    assert table.loc[divided + SAME_DATA, "all"] == pytest.approx(
-        max(first_half.mean(), 1 - first_half.mean())
-    )
+    larger_half = max(first_half.mean(), 1 - first_half.mean())
+    assert table.loc[divided + SAME_DATA, "all"] == pytest.approx(larger_half)
     assert table.loc[planted + SAME_DATA, ["layer", "head", "all", "n"]].tolist() == [1, 1, 1, len(by_rule)]
     rules = accuracies(by_rule, *BOOTSTRAP).set_index("system")["all"]
     assert table.loc[[*SYSTEMS], "all"].tolist() == rules.tolist()

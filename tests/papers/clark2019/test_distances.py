@@ -47,17 +47,15 @@ def test_scaling_recovers_points_of_a_plane():
 
 
 def test_later_rules_override_earlier_ones():
-    table = pd.DataFrame(
-        {
-            "next": [0.9, 0.9, 0.1, 0.1, 0.5],
-            "previous": [0.0, 0.6, 0.1, 0.1, 0.5],
-            "entropy": [1.0, 1.0, 3.9, 3.9, 3.8],
-            "cls": [0.0, 0.0, 0.0, 0.7, 0.6],
-            "sep": [0.0, 0.0, 0.0, 0.7, 0.6],
-            "punct": [0.0, 0.0, 0.0, 0.0, 0.6],
-        }
-    )
-    assert behaviours(table).tolist() == ["next token", "previous token", "broad", "[SEP]", "other"]
+    heads = {
+        "next token": [0.9, 0.0, 1.0, 0.0, 0.0, 0.0],
+        "previous token": [0.9, 0.6, 1.0, 0.0, 0.0, 0.0],
+        "broad": [0.1, 0.1, 3.9, 0.0, 0.0, 0.0],
+        "[SEP]": [0.1, 0.1, 3.9, 0.7, 0.7, 0.0],
+        "other": [0.5, 0.5, 3.8, 0.6, 0.6, 0.6],
+    }
+    table = pd.DataFrame([*heads.values()], columns="next previous entropy cls sep punct".split())
+    assert behaviours(table).tolist() == [*heads]
 
 
 def test_planted_layers_lie_apart_and_random_layers_do_not():

@@ -43,19 +43,15 @@ def check(probe, batch: probes.Batch, weights_of_pair) -> None:
                 start, end = probe.root[seed, :, 0]
                 pair = start * attention[0] + end * attention[length + 1]
             expected = (weights_of_pair(seed, number, word, candidate) * pair).sum()
-            torch.testing.assert_close(
-                logits[seed, number, word - 1, candidate], expected, rtol=1e-4, atol=1e-5
-            )
+            result = logits[seed, number, word - 1, candidate]
+            torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-5)
         assert torch.isinf(logits[seed, number, :length, length + 1 :]).all()
 
 
-def test_attention_probe_against_a_loop():
-    probe, batch = probes.AttentionProbe(6, SEEDS), random_batch()
-    check(probe, batch, lambda seed, *_: probe.weights[seed])
-
-
-def test_probe_with_words_against_a_loop():
-    probe, batch = probes.AttentionWordsProbe(6, DIMENSION, SEEDS), random_batch()
+def test_attention_probes_against_loops():
+    alone, batch = probes.AttentionProbe(6, SEEDS), random_batch()
+    check(alone, batch, lambda seed, *_: alone.weights[seed])
+    probe = probes.AttentionWordsProbe(6, DIMENSION, SEEDS)
     torch.nn.init.normal_(probe.bias)
 
     def weights(seed: int, *place: int) -> torch.Tensor:
@@ -105,10 +101,8 @@ def planted(monkeypatch, tiny, words):
 
 def test_probes_learn_a_planted_head(planted, tiny, monkeypatch):
     monkeypatch.setattr(probes, "LEARNING_RATE", 0.05)
-    kinds = {
-        "attention": probes.AttentionProbe(8, SEEDS),
-        "words": probes.AttentionWordsProbe(8, DIMENSION, SEEDS),
-    }
+    kinds = {"attention": probes.AttentionProbe(8, SEEDS)}
+    kinds["words"] = probes.AttentionWordsProbe(8, DIMENSION, SEEDS)
     probes.train(kinds, tiny, planted, progress=False)
     for heads in probes.predict(kinds, tiny, planted).values():
         assert min(uas(seed, planted.words) for seed in heads) > 0.97
@@ -118,10 +112,8 @@ def test_probes_train_as_if_alone_and_predict_by_the_words_of_the_treebank(tiny,
     words = words[words["sentence"] < 25]
     data = probes.parses(tiny, words, vectors_of(words))
     features = 2 * tiny.layers * tiny.heads
-    together = {
-        "a": probes.AttentionProbe(features, SEEDS),
-        "w": probes.AttentionWordsProbe(features, DIMENSION, SEEDS),
-    }
+    together = {"a": probes.AttentionProbe(features, SEEDS)}
+    together["w"] = probes.AttentionWordsProbe(features, DIMENSION, SEEDS)
     alone = {"a": probes.AttentionProbe(features, SEEDS[1:])}
     for kinds in (together, alone):
         probes.train(kinds, tiny, data, progress=False)

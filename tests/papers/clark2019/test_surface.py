@@ -58,9 +58,8 @@ def test_shares_equal_the_formulas_on_real_maps(tiny, scores):
 def test_uniform_values_equal_the_formulas_on_uniform_maps(tiny, scores):
     sequences = layouts(tiny.tokenizer, EXAMPLES)
     rows = [formulas(one.tokens, np.full((len(one), len(one)), 1 / len(one))) for one in sequences]
-    assert surface.uniform_values(scores).to_dict() == pytest.approx(
-        pd.DataFrame(rows).mean().to_dict(), rel=1e-6
-    )
+    expected = pd.DataFrame(rows).mean().to_dict()
+    assert surface.uniform_values(scores).to_dict() == pytest.approx(expected, rel=1e-6)
 
 
 def test_blocks_keep_documents_whole_and_have_the_means_of_their_passages(scores):
@@ -76,10 +75,9 @@ def test_blocks_keep_documents_whole_and_have_the_means_of_their_passages(scores
 
 def test_pattern_heads_prefer_their_target():
     """Head 0-1 attends to full stops and commas most, but less than a uniform head; head 1-0 is the broadest."""
-    table = pd.DataFrame(0.0, range(3), ["layer", "head", *surface.TARGETS]).assign(
-        layer=[0, 0, 1], head=[0, 1, 0]
-    )
-    table = table.assign(next=[0.9, 0.0, 0.3], punct=[0.0, 0.05, 0.2], entropy=[1.0, 2.0, 3.0])
+    table = pd.DataFrame(0.0, range(3), ["layer", "head", *surface.TARGETS])
+    table = table.assign(layer=[0, 0, 1], head=[0, 1, 0], entropy=[1.0, 2.0, 3.0])
+    table = table.assign(next=[0.9, 0.0, 0.3], punct=[0.0, 0.05, 0.2])
     heads = surface.pattern_heads(table, pd.Series(0.1, [*surface.TARGETS, "entropy"]))
     assert heads.to_numpy().tolist() == [["broad", 1, 0, 3.0], ["next token", 0, 0, 0.9]]
 

@@ -25,9 +25,8 @@ def pieces(tiny) -> Words:
 def pairs_of(pieces: Words) -> set[tuple[int, int]]:
     """The positions of each pair of the link (element, target) among the pieces."""
     places = frames.link_placements(LINK, pieces)
-    return {
-        *zip(places.rows[places.original].tolist(), places.columns[places.original].tolist(), strict=True)
-    }
+    rows, columns = (side[places.original].tolist() for side in (places.rows, places.columns))
+    return {*zip(rows, columns, strict=True)}
 
 
 def test_pairs_join_every_piece_of_element_and_target(pieces):

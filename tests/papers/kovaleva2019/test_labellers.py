@@ -2,11 +2,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from layouts_by_hand import PAIR, SINGLE
 
+from analysis.encoders.layout import layouts
 from analysis.encoders.models import load_encoder
 from analysis.papers.kovaleva2019 import labellers
 from analysis.papers.kovaleva2019.measures import BLOCK, BOTH, DIAGONAL, HETEROGENEOUS, PATTERNS, VERTICAL
+from analysis.texts.examples import Example
 
 
 def batch_of(first: np.ndarray, second: np.ndarray) -> torch.Tensor:
@@ -18,7 +19,6 @@ def batch_of(first: np.ndarray, second: np.ndarray) -> torch.Tensor:
 
 
 def by_loops(one: np.ndarray, layout) -> list[float]:
-    """MEASURES from their definitions."""
     size = len(one)
     received = [sum(one[i][j] for i in range(size)) / size for j in range(size)]
     medians = [sorted(one[i][j] for i in range(size))[(size - 1) // 2] for j in range(size)]
@@ -31,15 +31,14 @@ def by_loops(one: np.ndarray, layout) -> list[float]:
     return [np.log(max(max(medians) * size, 0.1)), sum(beside), max(beside), inside]
 
 
-def test_measures_equal_loops_whatever_the_padding():
-    rng = np.random.default_rng(0)
-    first, second = (
-        rng.dirichlet(np.full(len(layout), 0.5), len(layout)).astype(np.float32) for layout in (PAIR, SINGLE)
-    )
-    values = labellers.map_measures(batch_of(first, second), [PAIR, SINGLE])
+def test_measures_equal_loops_whatever_the_padding(tiny):
+    rng, texts = np.random.default_rng(0), ("The old cat saw a dog .", "It ran away from the red car .")
+    sequences = layouts(tiny.tokenizer, [Example("pair", *texts), Example("single", texts[1])])
+    maps = [rng.dirichlet(np.full(len(one), 0.5), len(one)).astype(np.float32) for one in sequences]
+    values = labellers.map_measures(batch_of(*maps), sequences)
     assert values.shape == (2, 1, len(labellers.MEASURES))
-    assert values[0, 0].tolist() == pytest.approx(by_loops(first, PAIR), abs=1e-5)
-    assert values[1, 0].tolist() == pytest.approx(by_loops(second, SINGLE), abs=1e-5)
+    for number, layout in enumerate(sequences):
+        assert values[number, 0].tolist() == pytest.approx(by_loops(maps[number], layout), abs=1e-5)
 
 
 def test_the_first_rule_that_holds_decides():
@@ -53,16 +52,10 @@ def test_the_first_rule_that_holds_decides():
     assert np.any([table.eval(condition) for condition in labellers.RULES["condition"]], axis=0).all()
 
 
-def test_block_needs_two_texts():
-    attention = np.eye(len(SINGLE), dtype=np.float32)[None, None]
-    assert labellers.map_measures(torch.from_numpy(attention), [SINGLE])[0, 0, 3] == 0
-
-
 def test_quality_by_hand(monkeypatch):
     monkeypatch.setattr(labellers, "find_patterns", lambda _: np.array([0, 1, 1]))
-    quality, confusion = labellers.quality_tables(
-        labellers.LabelledMaps(np.empty((3, 4)), np.array([0, 0, 1]))
-    )
+    maps = labellers.LabelledMaps(np.empty((3, 4)), np.array([0, 0, 1]))
+    quality, confusion = labellers.quality_tables(maps)
     rows = quality.set_index("pattern")
     assert rows.loc[PATTERNS[0], ["precision", "recall", "n"]].tolist() == [1, 0.5, 2]
     assert rows.loc[PATTERNS[1], ["precision", "recall", "n"]].tolist() == [0.5, 1, 1]

@@ -5,14 +5,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.papers.kovaleva2019.measures import (
-    CLAIMS,
-    LINGUISTIC,
-    PATTERNS,
-    SPECIAL_HEADS,
-    TABLES,
-    measures,
-)
+from analysis.papers.kovaleva2019 import measures as module
+from analysis.papers.kovaleva2019.measures import CLAIMS, LINGUISTIC, PATTERNS, SPECIAL_HEADS, TABLES
 from analysis.statistics.claims import claim_table
 
 TASKS, LAYERS, BLOCKS = ("mrpc", "toy-qqp"), 6, 10
@@ -21,26 +15,19 @@ TRAINED = {(task, seed) for task in TASKS for seed in range(3)}
 LATE = [0.1, 0.1, 0.1, 0.1, 0.4, 0.4]
 
 
-def blocks(
-    pattern: float = 0.05, noun: float = 0.01, special: float = 0.5, cosine: float = 0.6
-) -> pd.DataFrame:
+def blocks(pattern=0.05, noun=0.01, special=0.5, cosine=0.6) -> pd.DataFrame:
     """What fine-tuning adds to a pattern and to nouns, and the special heads and the cosine that it leaves."""
-    rows = []
-    for task, seed in product(TASKS, (-1, 0, 1, 2)):
-        values = {(name, -1): 0.2 for name in (*PATTERNS, *LINGUISTIC, SPECIAL_HEADS)}
-        values |= {("[SEP]", layer): value for layer, value in enumerate(LATE)}
-        values |= {("[CLS]", layer): value for layer, value in enumerate(LATE[::-1])}
-        if seed >= 0:
-            values |= {
-                (PATTERNS[-1], -1): 0.2 - pattern,
-                ("noun", -1): 0.2 + noun,
-                (SPECIAL_HEADS, -1): special,
-            }
-            values |= {("cosine", layer): cosine if layer == 5 else 0.9 for layer in range(LAYERS)}
-        rows += [
-            (task, seed, block, *place, value + NOISE[block])
-            for (place, value), block in product(values.items(), range(BLOCKS))
-        ]
+    before = {(name, -1): 0.2 for name in (*PATTERNS, *LINGUISTIC, SPECIAL_HEADS)}
+    before |= {("[SEP]", layer): value for layer, value in enumerate(LATE)}
+    before |= {("[CLS]", layer): value for layer, value in enumerate(LATE[::-1])}
+    after = {("cosine", layer): cosine if layer == 5 else 0.9 for layer in range(LAYERS)}
+    after |= {(PATTERNS[-1], -1): 0.2 - pattern, ("noun", -1): 0.2 + noun, (SPECIAL_HEADS, -1): special}
+    states = {-1: before} | dict.fromkeys(range(3), before | after)
+    rows = [
+        (task, seed, block, *place, value + NOISE[block])
+        for task, block, (seed, values) in product(TASKS, range(BLOCKS), states.items())
+        for place, value in values.items()
+    ]
     return pd.DataFrame(rows, columns="task seed block measure layer value".split())
 
 
@@ -74,7 +61,7 @@ GOOD = {
 
 
 def judged(sink: str = "sep", trained=TRAINED, **tables: pd.DataFrame) -> pd.DataFrame:
-    frames = measures(GOOD | tables, trained, dict.fromkeys(TASKS, 0.5), sink)
+    frames = module.measures(GOOD | tables, trained, dict.fromkeys(TASKS, 0.5), sink)
     return claim_table(CLAIMS, frames).set_index("claim")
 
 
@@ -130,5 +117,5 @@ def test_too_few_answers_cannot_show_that_nothing_is_lost():
 def test_without_a_linking_head_or_a_lead_there_is_nothing_to_lose():
     none = GOOD["links"].assign(p_by=1.0)
     assert judged(links=none).loc["K12", "verdict"] == "not applicable"
-    frames = measures(GOOD, TRAINED, dict.fromkeys(TASKS, 0.9), "sep")
+    frames = module.measures(GOOD, TRAINED, dict.fromkeys(TASKS, 0.9), "sep")
     assert frames["K12"]["reason"].tolist() == ["no run has a lead on these sequences"] * 2

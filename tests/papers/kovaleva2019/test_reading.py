@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import torch
 import xarray as xr
 
 from analysis.encoders.models import Encoder, load_tokenizer, random_encoder
@@ -59,15 +60,21 @@ def maps_of(encoder: Encoder, target: reading.Targets) -> np.ndarray:
     return np.stack([maps[0].numpy() for maps in reading.attention_of(encoder, [target.layout])])
 
 
-def test_received_attention_equals_loops(other, targets, state):
+def test_received_attention_cosines_and_patterns_equal_loops(tiny, other, targets, state):
     for target in targets:
-        maps = maps_of(other, target)
+        before, maps = maps_of(tiny, target).astype(np.float64), maps_of(other, target)
+        sequence = state.sel(sequence=target.layout.id)
         for number in range(len(FEATURES)):
-            received = state["received"].sel(sequence=target.layout.id)[number].values
+            received = sequence["received"][number].values
             tokens = np.flatnonzero(target.features[number])
             means = maps[..., tokens].mean(axis=2)
             expected = means.max(axis=-1) if len(tokens) else np.full_like(received, np.nan)
             assert received == pytest.approx(expected, abs=1e-5, nan_ok=True)
+        products = [(a * b).sum((2, 3)) for a, b in ((before, maps), (before, before), (maps, maps))]
+        expected = products[0] / np.sqrt(products[1] * products[2])
+        assert sequence["cosine"].values == pytest.approx(expected, abs=1e-5)
+        patterns = [label_maps(torch.from_numpy(layer)[None], [target.layout])[0] for layer in maps]
+        assert (sequence["pattern"] == np.stack(patterns)).all()
 
 
 def test_links_of_verbs(other, targets, state):
@@ -77,27 +84,9 @@ def test_links_of_verbs(other, targets, state):
     for places in target.verbs:
         pairs = zip(places.rows[places.original], places.columns[places.original], strict=True)
         scores.append(np.max([maps[:, :, j, i] for i, j in pairs], axis=0))
-    values = (
-        state["link"].sel(sequence=target.layout.id, link_name=reading.LINKS[1], link_mode="aligned").values
-    )
+    link = state["link"].sel(link_name=reading.LINKS[1], link_mode="aligned")
+    values = link.sel(sequence=target.layout.id).values
     assert values == pytest.approx(np.mean(scores, axis=0), abs=1e-5)
-
-
-def test_cosine_equals_a_loop(tiny, other, targets, state):
-    for target in targets:
-        first, second = (maps_of(encoder, target).astype(np.float64) for encoder in (tiny, other))
-        products = [(a * b).sum((2, 3)) for a, b in ((first, second), (first, first), (second, second))]
-        expected = products[0] / np.sqrt(products[1] * products[2])
-        assert state["cosine"].sel(sequence=target.layout.id).values == pytest.approx(expected, abs=1e-5)
-
-
-def test_patterns_are_those_of_single_maps(other, targets, state):
-    for target in targets:
-        [patterns] = zip(
-            *(label_maps(maps, [target.layout]) for maps in reading.attention_of(other, [target.layout])),
-            strict=True,
-        )
-        assert (state["pattern"].sel(sequence=target.layout.id) == np.stack(patterns)).all()
 
 
 def test_placements_are_all_shifts_within_the_text():

@@ -42,10 +42,8 @@ def test_random_starts_have_other_weights_and_scores_are_kept(tmp_path, monkeypa
 def test_table_says_how_much_each_start_was_trained():
     rows = [("mrpc", 0, "f1", 0.8, 0.9, 3668), ("qqp", 0, "f1", 0.1, 0.2, 10)]
     tuned = pd.DataFrame(rows, columns="task seed metric constant finetuned train".split())
-    scores = {
-        ("mrpc", "untuned", 0): {"f1": 0.3},
-        ("mrpc", training.start_name(RANDOM, 800, 2), 0): {"f1": 0.8},
-    }
+    scores = {("mrpc", "untuned", 0): {"f1": 0.3}}
+    scores["mrpc", training.start_name(RANDOM, 800, 2), 0] = {"f1": 0.8}
     table = training.initialisation_table(scores, tuned, 1)
     assert table.set_index("start")["value"].to_dict() == {
         "untuned": 0.3,
@@ -60,13 +58,9 @@ def test_heads_and_layers_in_the_table():
     labels = np.arange(60) % 2
     answers = wrong(labels, [10, 10, 0, 30, 15])
     heads = logits(answers, ["0-0", "0-1", "1-0", "1-1"], sure=1)
-    passes = {
-        "head": {("mrpc", 3): heads},
-        "layer": {("sst-2", 0): logits(answers[:3], ["layer 0", "layer 1"])},
-    }
-    changes, risen = training.disabled_tables(
-        passes, dict.fromkeys(("mrpc", "sst-2"), labels), permutations=999
-    )
+    layers = logits(answers[:3], ["layer 0", "layer 1"])
+    passes = {"head": {("mrpc", 3): heads}, "layer": {("sst-2", 0): layers}}
+    changes, risen = training.disabled_tables(passes, {"mrpc": labels, "sst-2": labels}, permutations=999)
     heads, layers = (changes[changes["unit"] == unit] for unit in ("head", "layer"))
     rows = heads[heads["metric"] == "accuracy"].set_index(["layer", "head"])
     assert rows["baseline"].unique() == pytest.approx([5 / 6])

@@ -21,13 +21,14 @@ def single():
 def test_overview_counts_losses_and_gains(single):
     table = ablation.all_changes({("sst-2", 0): single}, {"sst-2": LABELS}, **FAST)
     counts = ablation.overview(table).set_index("metric")
+    assert table[["task", "seed"]].drop_duplicates().to_numpy().tolist() == [["sst-2", 0]]
+    assert [*ablation.all_changes({}, {})] == ["task", "seed"]
     assert counts.loc["accuracy", ["heads", "lost", "gained", "lost_by"]].tolist() == [6, 1, 0, 1]
     assert counts.loc["loss", "lost"] == 1  # a rise of the loss is a loss
     assert counts.loc["accuracy", ["lowest", "highest"]].tolist() == pytest.approx([-0.5, 0.075])
 
 
 def test_effects_on_the_auc(single):
-    """Answers are sure, so that the AUC is the mean of the two classes' accuracies."""
     table = ablation.effects_by_metric({("sst-2", 0): single}, {"sst-2": LABELS}).query("metric == 'auc'")
     assert table["effect"].to_numpy() * N == pytest.approx([0, 1, 2, -3, 20, 0])
 
@@ -38,9 +39,8 @@ def test_best_head_of_a_layer_has_the_best_score(single):
 
 def test_all_but_one_has_every_head_the_best_and_the_one_chosen_on_train():
     runs = {("sst-2", 0): logits(wrong(LABELS, [4, 4, 5, 6, 1, 24, 4]), ONLY)}
-    table = ablation.all_but_one_table(
-        runs, {"sst-2": LABELS}, {("sst-2", 0): ["only 0-2", "only 1-1"]}, **FAST
-    )
+    chosen = {("sst-2", 0): ["only 0-2", "only 1-1"]}
+    table = ablation.all_but_one_table(runs, {"sst-2": LABELS}, chosen, **FAST)
     rows = table[table["metric"] == "accuracy"].set_index("chosen_on")
     assert rows.index.value_counts().to_dict() == {ablation.EVERY: 6, "dev": 2, "train": 2}
     assert rows.loc["dev", "head"].tolist() == [0, 0]

@@ -18,12 +18,9 @@ TRANSFER = pd.DataFrame(
 PRUNABLE = pd.DataFrame(
     [("mrpc", "importance", 0.5), ("mrpc", "random 0", 0.1), ("mrpc", "random 1", 0.3)],
     columns=["task", "order", "share"],
-).assign(
-    seed=0,
-    shown=lambda table: table["share"] / 2,
-    low=lambda table: table["share"] - 0.05,
-    high=lambda table: table["share"] + 0.05,
-)
+).assign(seed=0)
+SHARE = PRUNABLE["share"]
+PRUNABLE = PRUNABLE.assign(shown=SHARE / 2, low=SHARE - 0.05, high=SHARE + 0.05)
 SPEED = pd.DataFrame({"model": ["minilm"] * 3, "batch": [1, 16, 64], "speedup": [0.9, 1.1, 1.3]})
 SPEED = SPEED.assign(low=SPEED["speedup"] - 0.05, high=SPEED["speedup"] + 0.05)
 INDEX = pd.MultiIndex.from_product([["a", "b"], range(41)], names=["task", "replicate"])

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,9 +8,13 @@ import xarray as xr
 from classifiers import EXAMPLES, classifier
 from removals import logits, wrong
 
+from analysis.cache import digest
+from analysis.encoders.finetuning import finetune
 from analysis.encoders.interventions import predict
+from analysis.encoders.models import load_encoder
 from analysis.encoders.pruning import importance
 from analysis.papers.michel2019 import pruning
+from analysis.texts.glue import load_examples
 
 N = 40
 LABELS = np.arange(N) % 2
@@ -92,12 +97,11 @@ def test_importance_agrees_with_effects_as_ranks_do():
     heads = pd.DataFrame({"task": "mrpc", "seed": 0, "layer": 0, "head": range(4)})
     importances = heads.assign(granularity="example", normalised=False, importance=[1.0, 2.0, 3.0, 9.0])
     others = importances.assign(normalised=True, importance=0.0)
+    importances = pd.concat([importances, others])
+    importances = pd.concat([importances, importances.assign(task="qqp")])
     effects = heads.assign(metric="auc", effect=[0.1, 0.3, 0.2, 0.4])
-    twice = [
-        pd.concat([table, table.assign(task="qqp")]) for table in (pd.concat([importances, others]), effects)
-    ]
-    twice[1].loc[twice[1]["task"] == "qqp", "effect"] = [4, 3, 2, 1]
-    table = pruning.importance_agreement(*twice).set_index("task")
+    effects = pd.concat([effects, effects.assign(task="qqp", effect=[4, 3, 2, 1])])
+    table = pruning.importance_agreement(importances, effects).set_index("task")
     assert table["value"].to_dict() == pytest.approx({"mrpc": 0.8, "qqp": -1, pruning.ALL_TASKS: -0.1})
     assert table.loc[pruning.ALL_TASKS, "low"] < -1  # two tasks
 
@@ -110,3 +114,38 @@ def test_later_gain_compares_the_end_with_the_first_lead():
     gains = pruning.later_gain({"sst-2": course, "qqp": none}, dict.fromkeys(("sst-2", "qqp"), LABELS))
     assert gains["sst-2"][0] == pytest.approx(1 - 0.5)
     assert np.isnan(gains["qqp"]).all()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A course after the first step (at least one, for a share of less) and all of them, and its arguments."""
+    folder = tmp_path_factory.mktemp("course")
+    train, dev = (load_examples("toy-mrpc", split=split, n=24, seed=0) for split in ("train", "dev"))
+    finetune("tiny", "toy-mrpc", train, dev, folder / "mrpc-0", epochs=1, batch_size=4, learning_rate=1e-3)
+    arguments = ("tiny", "toy-mrpc", folder / "mrpc-0", None, dev, train[:6], [0.01, 1.0], folder / "cache")
+    return pruning.course(*arguments), arguments
+
+
+def test_course_is_that_of_the_checkpoint(run):
+    answers, (_, task, checkpoint, _, dev, *_, folder) = run
+    assert answers.dims == ("fraction", "intervention", "sequence", "class")
+    last = predict(load_encoder(checkpoint, task=task), dev, []).sel(intervention="none")
+    whole = answers.sel(intervention="none")
+    assert np.abs(whole.sel(fraction=1.0) - last).max() < 1e-5
+    assert np.abs(whole.sel(fraction=0.01) - last).max() > 1e-3
+    assert not [path for path in folder.iterdir() if path.is_dir()]  # the classifiers are gone
+
+
+def test_course_is_cached_by_all_that_it_depends_on(run, monkeypatch):
+    _, (*before, dev_sample, train_sample, fractions, folder) = run
+    monkeypatch.setattr(pruning, "cached", lambda folder, name, parts, make: {"logits": digest(parts)})
+
+    def key(texts=dev_sample, **options):
+        return pruning.course(*before, texts, train_sample, fractions, folder, **options)
+
+    other = [replace(dev_sample[0], text_a="Other words."), *dev_sample[1:]]
+    keys = [key(), key(other), key(precision="bfloat16"), key(device="cuda")]
+    for library in (pruning.torch, pruning.transformers):
+        monkeypatch.setattr(library, "__version__", "0")
+        keys.append(key())
+    assert len({*keys}) == 6

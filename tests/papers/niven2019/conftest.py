@@ -15,5 +15,4 @@ def arct_folder(data_dir: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def arct(arct_folder: Path) -> dict[str, list[Argument]]:
-    """The released arguments by split."""
     return {split: load_arguments(arct_folder, split) for split in SPLITS}

@@ -5,14 +5,8 @@ import xarray as xr
 from removals import logits
 from scipy import stats
 
-from analysis.papers.niven2019.accuracy import (
-    accuracy_table,
-    difference_table,
-    gap_interval,
-    reliance_table,
-    share_interval,
-    summary_table,
-)
+from analysis.papers.niven2019 import accuracy
+from analysis.papers.niven2019.accuracy import accuracy_table, reliance_table, summary_table
 from analysis.papers.niven2019.arguments import cue_table, follows_cue, load_arguments
 from analysis.papers.niven2019.measures import CLAIMS, measures, size
 from analysis.papers.niven2019.negation import adversarial
@@ -28,9 +22,7 @@ MIRROR = np.tile(RIGHT[:40], 2)  # blind to the claim: all originals right, all 
 SHARE = (FOLLOWER == RIGHT)[:40].mean()
 
 
-def answers_of(
-    runs: list[tuple[str, str, str, int, np.ndarray]], untrained: tuple[int, ...] = ()
-) -> xr.Dataset:
+def answers_of(runs: list[tuple], untrained: tuple[int, ...] = ()) -> xr.Dataset:
     """Answers of runs: model, setup, trained_on, seed and the warrant that it takes at each point."""
     names = ("model", "setup", "trained_on", "seed")
     trained = np.array([place not in untrained for place in range(len(runs))])
@@ -82,7 +74,7 @@ def test_summary_counts_runs_that_trained_successfully():
 
 
 def test_differences_are_paired():
-    whole = difference_table(ANSWERS)
+    whole = accuracy.difference_table(ANSWERS)
     assert whole["difference"].tolist() == pytest.approx([(1 - SHARE) / 2])
     assert (whole["low"] < whole["difference"]).all()
     assert whole[["model", "first", "second", "runs"]].to_numpy().tolist() == [["encoder", "full", "W", 2]]
@@ -178,9 +170,11 @@ def test_the_gap_by_cue_is_a_difference_of_two_samples():
     sides = [right[:, signs == sign].mean(axis=0) for sign in (1, -1)]
     test = stats.ttest_ind(*sides, equal_var=False)  # Welch
     expected = sides[0].mean() - sides[1].mean(), *test.confidence_interval()
-    assert gap_interval(right, signs) == pytest.approx(expected)
+    assert accuracy.gap_interval(right, signs) == pytest.approx(expected)
     runs = rng.normal(size=(3, 1)) * (signs == 1)  # where the cue is right, runs differ
-    equal, different = (np.ptp(gap_interval(right[[0, 0, 0]] + shift, signs)[1:]) for shift in (0, runs))
+    equal, different = (
+        np.ptp(accuracy.gap_interval(right[[0, 0, 0]] + shift, signs)[1:]) for shift in (0, runs)
+    )
     assert different > 1.1 * equal
 
 
@@ -191,7 +185,7 @@ def test_intervals_of_shares_hold_near_0_and_1(share: float, deviation: float):
     for _ in range(400):
         shares = np.clip(share + deviation * rng.standard_normal((3, 1)), 0, 1)
         right = (rng.random(72) < shares).astype(float)  # the same points are hard for all runs
-        _, low, high = share_interval(right)
+        _, low, high = accuracy.share_interval(right)
         covered.append(low <= share <= high)
     assert np.mean(covered) > 0.93
 
@@ -201,4 +195,4 @@ def test_three_runs_widen_the_interval_of_a_share():
     points = stats.binomtest(70, 100).proportion_ci(method="wilson")
     runs = stats.ttest_1samp([0.6, 0.7, 0.8], 0).confidence_interval()
     below, above = (np.hypot(point - 0.7, run - 0.7) for point, run in zip(points, runs, strict=True))
-    assert share_interval(right) == pytest.approx((0.7, 0.7 - below, 0.7 + above))
+    assert accuracy.share_interval(right) == pytest.approx((0.7, 0.7 - below, 0.7 + above))

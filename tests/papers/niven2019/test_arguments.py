@@ -2,16 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.papers.niven2019.arguments import (
-    SETUPS,
-    Argument,
-    as_examples,
-    bundled_arguments,
-    cue_table,
-    expanded,
-    follows_cue,
-    load_arguments,
-)
+from analysis.papers.niven2019 import arguments as module
+from analysis.papers.niven2019.arguments import SETUPS, Argument, cue_table, follows_cue, load_arguments
 from analysis.papers.niven2019.negation import adversarial
 from analysis.texts.examples import as_sequences
 
@@ -23,7 +15,7 @@ def table(arct: dict[str, list[Argument]]) -> pd.DataFrame:
 
 def test_contractions_are_written_out():
     text = "They can't, won't and don't; he cannot. It's Not so."
-    assert expanded(text) == "they can not will not and do not he can not it s not so".split()
+    assert module.expanded(text) == "they can not will not and do not he can not it s not so".split()
 
 
 def test_not_in_arct(table: pd.DataFrame):
@@ -64,6 +56,7 @@ def test_planted_cues_are_found():
     table = cue_table(splits, resamples=499).set_index(["split", "cue"])
     row = table.loc[("train", "not")]
     assert (row["applicability"], row["productivity"], row["coverage"]) == (100, 0.8, 0.5)
+    assert sum(argument.label for argument in splits["train"]) == 100
     # The half width of the normal interval of a share of 100 points.
     assert row["high"] - row["low"] == pytest.approx(2 * 1.96 * np.sqrt(0.8 * 0.2 / 100), rel=0.25)
 
@@ -86,7 +79,7 @@ def test_released_files(arct_folder, split: str, n: int, ones: int, recwarn: pyt
 
 def test_what_each_setup_shows():
     argument = Argument("a", "We need it", "It helps.", ("help counts", "help does not count"), 0)
-    examples = {setup: as_sequences(as_examples([argument], setup)) for setup in SETUPS}
+    examples = {setup: as_sequences(module.as_examples([argument], setup)) for setup in SETUPS}
     texts = {setup: [example.texts for example in examples[setup]] for setup in SETUPS}
     assert texts == {
         "full": [("We need it. It helps.", "help counts"), ("We need it. It helps.", "help does not count")],
@@ -96,14 +89,8 @@ def test_what_each_setup_shows():
     }
 
 
-def test_productivity_and_coverage_of_the_planted_cue():
-    table = bundled_arguments(100, 1, "dev", productivity=0.7, coverage=0.6)
-    has_cue = table[["warrant0", "warrant1"]].apply(lambda side: side.str.contains(r"\bnot\b|n't|cannot"))
-    applicable = has_cue.sum(axis=1) == 1
-    right = has_cue.to_numpy()[range(100), table["correctLabelW0orW1"]]
-    assert (applicable.sum(), right[applicable].sum()) == (60, 42)
-    assert table["correctLabelW0orW1"].sum() == 50
-    # Splits share claims, reasons and warrants, but no whole argument.
+def test_bundled_splits_share_no_whole_argument():
+    """They share claims, reasons and warrants."""
     texts = ["claim", "reason", "warrant0", "warrant1"]
-    others = bundled_arguments(100, 1, "train")[texts].itertuples(index=False, name=None)
-    assert not {frozenset(row) for row in table[texts].to_numpy()} & set(map(frozenset, others))
+    train, dev = (module.bundled_arguments(100, 1, split)[texts].to_numpy() for split in ("train", "dev"))
+    assert not {*map(frozenset, train)} & {*map(frozenset, dev)}

@@ -3,23 +3,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from analysis.papers.niven2019 import runs as module
 from analysis.papers.niven2019.arguments import BAG, ENCODER, SPLITS, load_arguments
-from analysis.papers.niven2019.runs import (
-    Sets,
-    Trainer,
-    TrainingRun,
-    collect,
-    encoder_trainer,
-    finetuned_states,
-    joined,
-    plan,
-    training_sets,
-)
+from analysis.papers.niven2019.runs import Sets, Trainer, TrainingRun, collect, joined, plan
 
 
 @pytest.fixture(scope="module")
 def sets() -> Sets:
-    return training_sets({split: load_arguments("bundled", split, 16) for split in SPLITS})
+    return module.training_sets({split: load_arguments("bundled", split, 16) for split in SPLITS})
 
 
 def counting(trained_runs: list[TrainingRun], value: float = 1.0) -> Trainer:
@@ -47,17 +38,14 @@ def test_a_run_is_trained_once_and_again_with_another_recipe(sets: Sets, tmp_pat
 
 
 def test_encoder_answers_and_its_checkpoint_stays(sets: Sets, tmp_path: Path):
-    trainer = encoder_trainer("tiny", {"original": 1, "adversarial": 1}, 8, 1e-3, 64)
+    trainer = module.encoder_trainer("tiny", {"original": 1, "adversarial": 1}, 8, 1e-3, 64)
     runs = plan(ENCODER, [0], ["W"], ["CW"])
     answers = joined(collect(runs, sets, tmp_path, trainer))
     warrants_alone = answers["logits"].isel(run=0)
     np.testing.assert_array_equal(*warrants_alone.transpose("half", ...).values)
     assert sorted(path.is_dir() for path in tmp_path.iterdir()) == [False, False, True]
-    answers["trained"] = (
-        "run",
-        [False, True],
-    )  # the adversarial run, which keeps no checkpoint, does not count
-    states = finetuned_states(sets, tmp_path, trainer, answers)  # none trained: all
+    answers["trained"] = "run", [False, True]  # the adversarial run has no checkpoint, and does not count
+    states = module.finetuned_states(sets, tmp_path, trainer, answers)  # none trained: all
     assert [(run.setup, encoder.layers) for run, encoder in states.items()] == [("W", 3)]
 
 
@@ -66,10 +54,11 @@ def test_a_run_trained_successfully_if_it_learnt_its_training_set(sets: Sets, tm
     learnt = {point.claim + point.reason: point.label for point in sets["original"]["train"]}
 
     def make(run: TrainingRun, sets: Sets, folder: Path):
-        choices = learnt if run.seed else {}
-        return lambda points: np.eye(2, dtype=np.float32)[
-            [choices.get(p.claim + p.reason, 1) for p in points]
-        ], run.name
+        def answers(points) -> np.ndarray:
+            choices = learnt if run.seed else {}
+            return np.eye(2, dtype=np.float32)[[choices.get(p.claim + p.reason, 1) for p in points]]
+
+        return answers, run.name
 
     answers = joined(collect(plan(ENCODER, [0, 1], ["full"], []), sets, tmp_path, Trainer(make, {})))
     assert answers["trained"].values.tolist() == [False, True]

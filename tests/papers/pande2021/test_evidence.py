@@ -83,9 +83,8 @@ def test_clusters_are_drawn_whole():
 
 def test_runs_share_the_sequences_of_a_replicate():
     pretrained, finetuned = study()
-    moved = {
-        task: 2 * finetuned[task] - before for task, before in pretrained.items()
-    }  # twice the differences
+    # Twice the differences.
+    moved = {task: 2 * finetuned[task] - before for task, before in pretrained.items()}
     change = evidence_of(pretrained, {0: finetuned, 1: moved}, replicates=99).change
     np.testing.assert_allclose(change.sel(run=1), change.sel(run=0), rtol=1e-4, atol=1e-5)
     assert change.sel(run=0, role="sep", layer=0, head=0, task="qqp").std() > 0

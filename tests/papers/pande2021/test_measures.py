@@ -76,9 +76,8 @@ def changes(layers: int = 12) -> Evidence:
     change = np.zeros((1, len(PUBLISHED_ROLES), layers, HEADS))
     change[0, PUBLISHED_ROLES.index("local"), 2] = 1.0
     change[0, PUBLISHED_ROLES.index("block"), layers - 2] = -3.0
-    change[0, [PUBLISHED_ROLES.index(role) for role in ("cls", "sep", "delimiter")], 0] = (
-        9.0  # these do not count
-    )
+    for role in ("cls", "sep", "delimiter"):  # these do not count
+        change[0, PUBLISHED_ROLES.index(role), 0] = 9.0
     mass = np.zeros((1, 3, layers, HEADS))
     mass[:, :, layers - layers // 3 :] = np.array([-0.1, -0.2, 0.3])[:, None, None]
     p = np.full((1, len(PUBLISHED_ROLES), layers, HEADS), np.nan)

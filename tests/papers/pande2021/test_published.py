@@ -19,8 +19,6 @@ RELATION_HEADS = {
 }
 HEADS_WITHOUT_ROLE = {"qnli": 2, "qqp": 14, "mrpc": 8, "sst-2": 22}
 HEADS_WITH_UNKNOWN_BLOCK = {"qnli": 17, "qqp": 0, "mrpc": 19, "sst-2": 144}
-
-
 LOCAL_AND_SYNTACTIC = {"mrpc": 24, "qnli": 15, "qqp": 6, "sst-2": 6}  # of the local heads
 
 

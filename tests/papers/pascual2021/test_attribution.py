@@ -8,13 +8,7 @@ from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.encoders.tap import ValueReader, read_layers
 from analysis.papers.pascual2021 import attribution as module
-from analysis.papers.pascual2021.attribution import (
-    STARTS,
-    attributed,
-    attribution,
-    head_outputs,
-    local_attribution,
-)
+from analysis.papers.pascual2021.attribution import STARTS, attributed, head_outputs
 from analysis.texts.examples import Example
 
 EXAMPLES = [Example("long", SENTENCES[0]), Example("short", "She ran .")]
@@ -57,7 +51,9 @@ def test_exact_attribution_is_the_norm_of_finite_differences(encoder: Encoder, s
     torch.testing.assert_close(result, expected, rtol=0, atol=1e-7)
 
 
-@pytest.mark.parametrize("source", [attribution(2), local_attribution(2)], ids=["whole", "local"])
+@pytest.mark.parametrize(
+    "source", [module.attribution(2), module.local_attribution(2)], ids=["whole", "local"]
+)
 def test_a_sequence_alone_and_in_any_batch(tiny: Encoder, source):
     batch = layouts(tiny.tokenizer, EXAMPLES)
     together, alone = maps_of(tiny, batch, source, check=True), maps_of(tiny, batch[1:], source)
@@ -87,7 +83,6 @@ def test_a_limit_of_memory_changes_nothing(tiny: Encoder, sequence, monkeypatch)
 
 
 def batch_of(encoder: Encoder) -> list:
-    """Two sequences, of which one needs padding."""
     return layouts(encoder.tokenizer, [Example(sentence, sentence) for sentence in SENTENCES[:2]])
 
 
@@ -101,24 +96,6 @@ def test_at_its_own_hidden_states_the_function_gives_what_the_heads_give(encoder
     for number, sequence in enumerate(batch):
         size = len(sequence)
         torch.testing.assert_close(result[:, number, :, :size], torch.stack(expected)[:, number, :, :size])
-
-
-@pytest.mark.parametrize("start", STARTS)
-def test_derivatives_against_finite_differences(encoder: Encoder, start: str):
-    """In float64, in a padded batch; inputs of one sequence do not affect the heads of another."""
-    exact = Encoder(encoder.name, encoder.model.double(), encoder.tokenizer)
-    try:
-        hidden, function = head_outputs(exact, batch_of(encoder), start)
-        tangent = torch.randn(hidden.shape, generator=torch.Generator().manual_seed(0), dtype=hidden.dtype)
-        tangent[:, 1] = 0
-        result = vmap(lambda item: jvp(function, (hidden,), (item,))[1])(torch.stack([tangent, 2 * tangent]))
-        step = 1e-5
-        difference = (function(hidden + step * tangent) - function(hidden - step * tangent)) / (2 * step)
-    finally:
-        encoder.model.float()
-    assert (result[0] - difference).abs().max() < 1e-7 * difference.abs().max()
-    torch.testing.assert_close(result[1], 2 * result[0])
-    assert result[0][:, 1].abs().max() == 0 < result[0][:, 0].abs().max()
 
 
 def test_a_layer_depends_on_its_own_part_alone(encoder: Encoder):

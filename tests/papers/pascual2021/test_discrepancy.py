@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import xarray as xr
+from oracles import random_maps
 from scipy import stats
 from scipy.spatial.distance import jensenshannon
 
@@ -16,17 +17,11 @@ from analysis.texts.syntax import parse
 LAYERS, HEADS = 3, 2
 
 
-def stochastic(*shape: int, seed: int = 0) -> np.ndarray:
-    maps = np.random.default_rng(seed).random(shape) ** 3
-    return maps / maps.sum(-1, keepdims=True)
-
-
 def test_measures_against_loops():
-    first, second = stochastic(2, 7, 7), stochastic(2, 7, 7, seed=1)
+    first, second = random_maps(7, heads=2), random_maps(7, heads=2, seed=1)
     first[0, :2], second[0, 0] = np.eye(7)[:2], np.eye(7)[0]  # zeros have no logarithm
-    values = dict(
-        zip(discrepancy.VALIDATED, discrepancy.measured(first, second, discrepancy.VALIDATED), strict=True)
-    )
+    names = discrepancy.VALIDATED
+    values = dict(zip(names, discrepancy.measured(first, second, names), strict=True))
     for head in range(2):
         rows = list(zip(first[head], second[head], strict=True))
         expected = {
@@ -36,9 +31,8 @@ def test_measures_against_loops():
         }
         for name, by_row in expected.items():
             assert values[name][head] == pytest.approx(np.mean(by_row)), name
-    assert np.isnan(
-        discrepancy.measured(first, np.ones_like(second))[0]
-    ).all()  # a constant row has no correlation
+    constant = np.ones_like(second)  # whose rows have no correlation
+    assert np.isnan(discrepancy.measured(first, constant)[0]).all()
 
 
 @pytest.fixture

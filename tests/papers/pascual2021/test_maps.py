@@ -77,9 +77,7 @@ def test_scores_are_those_of_the_source_and_maps_are_made_once(tiny: Encoder):
     for budget in (2048, 100):
         result = extract(tiny, examples, maps=store.source, budget=budget, **options)
         np.testing.assert_allclose(result, real, rtol=1e-4)
-    own_rows, other = (
-        extract(tiny, examples, maps=twin(of=of), **options) for of in (store.source, "attention")
-    )
-    np.testing.assert_allclose(own_rows, other, rtol=1e-4)
+    twins = [extract(tiny, examples, maps=twin(of=of), **options) for of in (store.source, "attention")]
+    np.testing.assert_allclose(*twins, rtol=1e-4)
     assert sorted(made) == sorted(example.id for example in examples)
     assert result.attrs["maps"] == "counted"

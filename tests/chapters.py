@@ -1,0 +1,24 @@
+"""Cells of notebooks, run on few sequences without a kernel."""
+
+import jupytext
+import matplotlib.pyplot as plt
+import xarray as xr
+
+from analysis.study import profiles, results
+
+
+def opened_results(monkeypatch, scores: xr.DataArray, control: xr.DataArray) -> results.Results:
+    """What notebooks open as their results: with these scores and controls for every task and run."""
+    saved = results.Results("offline")
+    monkeypatch.setattr(saved, "load_scores", lambda task, run: scores)
+    monkeypatch.setattr(saved, "load_controls", lambda task, run, second=False: control)
+    monkeypatch.setattr(saved, "save_figure", lambda figure, name: figure.canvas.draw())
+    monkeypatch.setattr(results, "Results", lambda profile: plt.switch_backend("agg") or saved)
+    return saved
+
+
+def run_cells(notebook: str, fewer: str) -> None:
+    """Runs the cells of a notebook, with this line below its parameters."""
+    cells = jupytext.read(profiles.source(notebook)).cells
+    parameters, *others = (cell.source for cell in cells if cell.cell_type == "code")
+    exec(compile("\n".join([parameters, fewer, *others]), notebook, "exec"), {})
