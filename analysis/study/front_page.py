@@ -140,12 +140,16 @@ def figures_document(profile: str) -> str:
             continue
         lines += ["", f"## {title}", "", "| in the paper | here | comparable | why |", "|---|---|---|---|"]
         for row in of_paper.to_dict("records"):
-            name, place = row["figure"], "–"
+            name, notebook, place = row["figure"], row["notebook"], "–"
             if isinstance(name, str):
                 saved = f'"{name}"' if "*" not in name else f'"{name.removesuffix("*")}{{'
                 notebook = next(notebook for notebook, script in scripts.items() if saved in script)
                 figure = name.replace("*", parameters(notebook, profile).get("task", ""))
-                place = f"[{figure}](../results/{profile}/figures/{figure}.png), {notebook}"
+                place = f"[{figure}](../results/{profile}/figures/{figure}.png)"
+            if isinstance(notebook, str):
+                run = "-".join(filter(None, [notebook, parameters(notebook, profile).get("task")]))
+                link = f"[{notebook}](../results/{profile}/notebooks/{run}.ipynb)"
+                place = f"{place}, {link}" if isinstance(name, str) else link
             lines.append(f"| {row['item']} | {place} | {row['comparable']} | {row['why']} |")
     return "\n".join(lines) + "\n"
 
