@@ -343,13 +343,20 @@ finding(
 )
 
 # %% [markdown]
-# **Try it.** Set `direction = "both"`, or `tau = 2`.
+# **Try it.** Set `direction = "both"`.
 #
 # <details><summary>What happens</summary>
 #
-# With both directions, at least as many heads are syntactic, but fewer of them exceed the control. A head that attends to the previous
-# token then scores on relations whose governor comes next, without knowing words. At 2, more heads are local, and more have several
-# roles.
+# At least as many heads are syntactic, but fewer of them exceed the control. A head that attends to the previous token then scores
+# on relations whose governor comes next, without knowing words.
+#
+# </details>
+#
+# **Try it.** Set `tau = 2`.
+#
+# <details><summary>What happens</summary>
+#
+# More heads are local, and more have several roles.
 #
 # </details>
 #

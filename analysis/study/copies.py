@@ -88,10 +88,10 @@ def described(notebook) -> None:
                     cell.outputs.append(nbformat.v4.new_output("display_data", **below))
 
 
-def linked(notebook, name: str, order: Sequence[str], cpu_seconds: float):
+def linked(notebook, name: str, order: Sequence[str], cpu_seconds: float, note: str = ""):
     """The notebook between two cells that link to the previous one in `order`, the index and the next one.
 
-    The first cell says what the run cost.
+    The first cell says what the run cost, and has the note below.
     """
     if name in order:
         place = order.index(name)
@@ -99,7 +99,9 @@ def linked(notebook, name: str, order: Sequence[str], cpu_seconds: float):
         after = [f"[{other} →]({other}.ipynb)" for other in order[place + 1 : place + 2]]
         links = " · ".join([*before, "[index](../README.md)", *after])
         cost = f"a run without its cache takes {cpu_seconds:.0f} CPU seconds"
-        above = nbformat.v4.new_markdown_cell(f"{links} · {cost}", id=LINKS[0])
+        above = nbformat.v4.new_markdown_cell(
+            "\n\n".join(filter(None, [f"{links} · {cost}", note])), id=LINKS[0]
+        )
         below = nbformat.v4.new_markdown_cell(links, id=LINKS[1])
         notebook.cells = [above, *notebook.cells, below]
     return notebook

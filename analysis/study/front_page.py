@@ -27,7 +27,7 @@ from analysis.statistics.encoders import (
     encoder_table,
 )
 from analysis.statistics.roles import COUNTS, ROLES, role_counts
-from analysis.study.profiles import command_line, notebook_names, parameters, source
+from analysis.study.profiles import MADE_UP, command_line, made_up, notebook_names, parameters, source
 from analysis.study.provenance import records_in, whole_cost
 from analysis.study.results import Results, results_to_read
 from analysis.study.runs import MACHINE_ROOM, Folders
@@ -36,9 +36,10 @@ from analysis.study.runs import MACHINE_ROOM, Folders
 PAPERS = ("pande2021", "clark2019", "michel2019", "kovaleva2019", "pascual2021", "niven2019", "synthesis")
 # What "pre-trained" means in the tables of an encoder.
 ENCODERS = {
-    "minilm": "MiniLM, a sentence encoder tuned on a billion pairs of texts, which is not a masked language model",
-    "mpnet": "MPNet, of BERT-base's size, a sentence encoder tuned on a billion pairs of texts",
-    "tiny": "random weights: its heads have learnt nothing",
+    "minilm": "MiniLM (all-MiniLM-L6-v2), a sentence encoder trained on a billion text pairs. It is not a masked "
+    "language model",
+    "mpnet": "MPNet (all-mpnet-base-v2), of BERT-base's size, a sentence encoder trained on a billion text pairs",
+    "tiny": "tiny, with random weights: its heads have learnt nothing",
     "bert-base-uncased": "BERT-base, a masked language model",
 }
 TEMPLATE = "docs/front-page.md"
@@ -157,13 +158,13 @@ def figures_document(profile: str) -> str:
 def encoder_of(profile: str) -> str:
     """The encoder of a profile, and how it was trained before the study."""
     name = parameters("01_extract", profile)["encoder"]
-    return f"{name}: {ENCODERS.get(name, 'as loaded')}"
+    return ENCODERS.get(name, f"{name}, as loaded")
 
 
 def encoder_name(profile: str) -> str:
     """The name of the encoder of a profile, as prose writes it."""
     name = parameters("01_extract", profile)["encoder"]
-    return re.split("[,:]", ENCODERS.get(name, name))[0]
+    return re.split(r"[,:]| \(", ENCODERS.get(name, name))[0]
 
 
 def places(results: Results) -> dict[str, str]:
@@ -282,7 +283,8 @@ def write_index(profile: str, runs: Sequence[str]) -> Path:
         if notebook not in MACHINE_ROOM and (folders.notebooks / f"{run}.ipynb").exists():
             copies.setdefault(notebook, []).append(run)
     first = [f"1. [{_title(name)}](notebooks/{copies[name][0]}.ipynb)" for name in FIRST if name in copies]
-    lines = [f"# Results of profile `{profile}`", "", f"Encoder: {encoder_of(profile)}.", ""]
+    lines = [f"# Results of profile `{profile}`", "", *([MADE_UP, ""] if made_up(profile) else [])]
+    lines += [f"Encoder: {encoder_of(profile)}.", ""]
     lines += ["## Read these first", "", *first, "", "## Verdicts", ""]
     lines += [*(f"- {line}" for line in verdicts(profile)), "", "## Notebooks and figures", ""]
     for name, names in copies.items():
