@@ -78,7 +78,7 @@ control_scores = compose(results.load_controls(task, seeds[0]), *choices)
 ordered = scores.transpose("sequence", "role", "layer", "head")
 test = stats.ttest_1samp(ordered.values, popmean=tau, axis=0, alternative="greater", nan_policy="omit")
 has_role = ordered[0].copy(data=np.asarray(test.pvalue < alpha, dtype=float))
-has_role.sum(["layer", "head"]).to_series().astype(int).rename("heads with p < alpha").to_frame().T
+has_role.sum(["layer", "head"]).to_series().astype(int).rename("heads with p < alpha").to_frame()
 
 # %% [markdown]
 # `controlled_table` runs this test, corrects it for the number of heads, adds intervals, and compares every head with its

@@ -276,7 +276,7 @@ for key, labels in twins.items():
     }
 by_twins = pd.DataFrame(rows).T.rename_axis(["task", "state"]).reset_index()
 results.save_table(by_twins, "twins")
-by_twins
+by_twins.style.hide()
 
 # %%
 after = by_twins[by_twins["state"] == "finetuned"].sum(numeric_only=True)
@@ -297,7 +297,7 @@ finding(
 # score of a labelled head to that of its control. For `[CLS]` and `[SEP]` the control is uniform attention.
 
 # %%
-roles.role_counts(finetuned).rename_axis(None).style.format(precision=2, na_rep="–")
+roles.role_counts(finetuned).rename_axis(None).style.format(precision=1, na_rep="–")
 
 # %% [markdown]
 # ## What do corrections for many tests change?
