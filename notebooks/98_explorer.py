@@ -81,7 +81,7 @@ values = {
 #
 # <details><summary>What happens</summary>
 #
-# The grid of every pair task has the same few dark cells, since these scores are taken before fine-tuning.
+# In the grid of every pair task the same few cells stand out, since these scores are taken before fine-tuning.
 #
 # </details>
 #
