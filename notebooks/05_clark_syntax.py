@@ -411,7 +411,7 @@ finding(
 # <details><summary>What happens</summary>
 #
 # All probes that learn something lose accuracy, since they take a sixteenth of the steps, and the seeds of the attention probe differ
-# more. On random layers nothing changes: there is little to learn, however long the probe learns.
+# more. On random layers hardly anything changes: there is little to learn, however long the probe learns.
 # </details>
 #
 # **How far to trust it.** Each head is scored on documents that did not choose it. Sentences of the bundled documents come from one grammar,
