@@ -21,7 +21,7 @@ from analysis.cache import COUNT
 from analysis.errors import InputError, exit_status
 from analysis.files import ROOT, parse_yaml, write_text
 from analysis.study.machine import cores
-from analysis.study.profiles import declared, notebook_names, parameters, parse_name, source
+from analysis.study.profiles import MADE_UP, declared, made_up, notebook_names, parameters, parse_name, source
 from analysis.study.provenance import finish_record
 from analysis.study.runs import MACHINE_ROOM, VARIABLE, Folders, Run, results_folder, short
 
@@ -109,7 +109,8 @@ def _execute(execution: Run, folders: Folders) -> None:
     cpu_seconds = sum(os.times()[:4]) - sum(before[:4])  # with those of the kernel and what it started
     cost = finish_record(folders, execution, time.monotonic() - start, cpu_seconds, origins)
     order = [name for name in os.environ.get(ORDER, "").split() if name.split("-")[0] not in MACHINE_ROOM]
-    notebook = linked(cleaned(nbformat.read(path, as_version=4)), execution.name, order, cost)
+    note = MADE_UP if made_up(execution.parameters["profile"]) else ""
+    notebook = linked(cleaned(nbformat.read(path, as_version=4)), execution.name, order, cost, note)
     write_text(path, nbformat.writes(notebook) + "\n")
 
 

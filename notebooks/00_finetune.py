@@ -133,5 +133,5 @@ finding(
 
 # %% [markdown]
 # A run trained successfully if its accuracy on all dev examples is above the share of the most frequent label (exact
-# binomial test, one-sided p < .05), or for a regression if Spearman's correlation is above 0. Other runs are left out of
+# binomial test, one-sided p < 0.05), or for a regression if Spearman's correlation is above 0. Other runs are left out of
 # every claim: heads of a classifier at chance say nothing about the task.

@@ -106,14 +106,14 @@ by_extract = extract(model, [example], parsed, roles=["nsubj"], max_tokens=max_t
 by_extract = by_extract.sel(role="nsubj", layer=layer, head=head).item()
 assert direction != "dependent_to_head" or np.isclose(by_hand, by_extract, rtol=1e-4)
 cells = [(tokens[i], tokens[j], j - i, heads_attention[i, j], sieve[i, j]) for i, j in np.argwhere(sieve)]
-pd.DataFrame(cells, columns=["subject", "verb", "distance", "attention", "weight"]).style.format(
+pd.DataFrame(cells, columns=["from", "to", "distance", "attention", "weight"]).style.format(
     precision=2
 ).hide()
 
 # %%
 finding(
-    f"The score of head {layer}-{head} for subjects is {len(tokens)} x {by_hand / len(tokens):.3f} = {by_hand:.2f}: it attends to the "
-    f"verb of a subject {by_hand:.1f} times as much as a uniform head would."
+    f"The score of head {layer}-{head} for subjects is {len(tokens)} x {by_hand / len(tokens):.3f} = {by_hand:.2f}: in the cells of the "
+    f"sieve it has {by_hand:.1f} times the attention of a uniform head."
 )
 
 # %% [markdown]
@@ -126,8 +126,9 @@ finding(
 #
 # <details><summary>What happens</summary>
 #
-# A verb looks for its subject, which stands before it. Now heads that attend to the previous token score high, and the sum above is of
-# the new sieve, while `extract` still scores the relation from the dependent: the comparison is skipped.
+# A verb looks for its subject, which stands before it: the best head is now one that attends to the previous token, and gives nothing to
+# the subject that stands two tokens before. The sum above is of the new sieve, while `extract` still scores the relation from the
+# dependent: the comparison is skipped.
 #
 # </details>
 #
@@ -197,13 +198,20 @@ finding(
 # With the published weighting, a head without any pattern passes as a block head on all but short sequences: the score multiplies each
 # row by its entropy, which is $\ln T$ for uniform attention.
 #
-# **Try it.** Set `weighted_block = False`, or `window = 1`, and look at *block* and *local* in the last figure.
+# **Try it.** Set `weighted_block = False`, and look at *block* in the last figure.
 #
 # <details><summary>What happens</summary>
 #
-# Without the weights, a uniform head scores 1 for block too, and no head passes. With the narrower window, head 0-2 turns darker for
-# *local*, since it attends to the previous token and uniform attention has less in a narrower band. Heads with much attention two
-# tokens away turn paler.
+# Without the weights, a uniform head scores 1 for block too, and no head passes.
+#
+# </details>
+#
+# **Try it.** Set `window = 1`, and look at *local*.
+#
+# <details><summary>What happens</summary>
+#
+# Head 0-2 turns darker, since it attends to the previous token and uniform attention has less in a narrower band. A head with
+# much attention two tokens away would turn paler.
 #
 # </details>
 #

@@ -78,7 +78,7 @@ control_scores = compose(results.load_controls(task, seeds[0]), *choices)
 ordered = scores.transpose("sequence", "role", "layer", "head")
 test = stats.ttest_1samp(ordered.values, popmean=tau, axis=0, alternative="greater", nan_policy="omit")
 has_role = ordered[0].copy(data=np.asarray(test.pvalue < alpha, dtype=float))
-has_role.sum(["layer", "head"]).to_series().astype(int).rename("heads with p < alpha").to_frame().T
+has_role.sum(["layer", "head"]).to_series().astype(int).rename("heads with p < alpha").to_frame()
 
 # %% [markdown]
 # `controlled_table` runs this test, corrects it for the number of heads, adds intervals, and compares every head with its
@@ -95,6 +95,8 @@ table = controlled_table(scores, control_scores, Rule(tau, alpha, minimum, resam
 #
 # One column per head of the fine-tuned encoder, one row per role. A role that no sequence of the task can show (block in single
 # sentences) is *not applicable* (hatched), which is not the same as not having it. Rows between two lines belong to one coarse role.
+# The row *match* is this study's: the same word in the other text, which heads 2-9 and 1-1 of MiniLM find in the pair of
+# [02_score](02_score.ipynb). Look for their columns: by the paper's roles they are delimiter heads, and nothing else.
 
 # %%
 families = [[role for role in names if role in {*table["role"]}] for names in roles.families().values()]
@@ -179,6 +181,14 @@ finding(
 # Where the share of the twins is as large, the overlap is what positions give, and needs no head with two functions. The next section
 # asks how many heads know more than that.
 #
+# **Try it.** Set `tau = 2`. Does the overlap of local and syntactic heads depend on the threshold?
+#
+# <details><summary>What happens</summary>
+#
+# More heads are local and many more have two roles, but the share of local heads that are syntactic hardly changes.
+#
+# </details>
+#
 # ## Would a head that knows nothing of the role pass, too? (F10)
 #
 # Each dot is a head: its mean score with its 95 % interval, and its control's mean score as an open circle on the same line.
@@ -229,12 +239,18 @@ finding(
 # Block heads are the reverse case. The published score multiplies a row by its entropy, so that uniform attention scores $\ln T$ on
 # a sequence of $T$ tokens, 3.7 for 40 tokens, and would count as a block head.
 #
-# **Try it.** Set `tau = 2`; or set `relations = ["amod"]`; or `weighted_block = False`.
+# **Try it.** Set `relations = ["amod"]`, so that adjectives alone count as syntactic.
 #
 # <details><summary>What happens</summary>
 #
-# At 2, more heads are local and many more have two roles, but the share of local heads that are syntactic hardly changes. With
-# adjectives alone, more syntactic heads exceed their twins by the margin: the table above has the four relations one by one.
+# More syntactic heads exceed their twins by the margin: the table above has the four relations one by one.
+#
+# </details>
+#
+# **Try it.** Set `weighted_block = False`.
+#
+# <details><summary>What happens</summary>
+#
 # Without the entropies, no block head is left.
 #
 # </details>

@@ -99,6 +99,7 @@ Markdown(claims_markdown(claims, CLAIMS))
 # <details><summary>What happens</summary>
 #
 # More heads have a role, so that C1 and C2 keep their verdicts with higher estimates, and fewer layers lack three syntactic heads (C7).
+# The heads of the last two layers have several roles then, too, which C8 denies.
 #
 # </details>
 #

@@ -156,7 +156,7 @@ finding(
 # %% [markdown]
 # Which of these are more than chance? A head has *gained* or *lost* a role when its corrected label changes and the difference
 # (sign flips, corrected after Benjamini and Yekutieli over the heads of the role) agrees; it has *kept* the role with the label in both
-# states. A head with neither label is *equivalent* when two one-sided t tests place its change within the margin. All others are
+# states. A head with neither label is *equivalent* when two one-sided t tests place its change within `margin`. All others are
 # *inconclusive*.
 
 # %%
@@ -167,6 +167,14 @@ counts = pd.crosstab(changes["role"], classes).reindex(
 counts.loc[changes["role"].unique()].rename_axis(columns="heads of all tasks")
 
 # %% [markdown]
+# **Try it.** Set `margin = 1`.
+#
+# <details><summary>What happens</summary>
+#
+# More heads are equivalent and fewer inconclusive. Gained, lost and kept stay, since they do not use the margin.
+#
+# </details>
+#
 # ## Where does the attention go?
 #
 # The mean share of a token's attention that goes to `[SEP]`, to `[CLS]` and to all other tokens. Unlike a score, it can be compared
@@ -232,13 +240,12 @@ finding(
 )
 
 # %% [markdown]
-# **Try it.** Set `margin = 1`, or `tau = 2`.
+# **Try it.** Set `tau = 2`.
 #
 # <details><summary>What happens</summary>
 #
-# With the wider margin, more heads are equivalent and fewer inconclusive. At 2, runs share a larger part of the labels of *local*
-# (table `seeds_agreement`): twice as many heads have the label, and fewer have it in some of the runs only. Gains and losses do not
-# change: they use the labels that 03_test_all saved.
+# Runs share a larger part of the labels of *local* (table `seeds_agreement`): twice as many heads have the label, and fewer have it in
+# some of the runs only. Gains and losses do not change: they use the labels that 03_test_all saved.
 #
 # </details>
 #

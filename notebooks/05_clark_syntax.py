@@ -12,7 +12,7 @@
 # literature says "syntactic head"; here a head is always an attention head.) Clark et al. (2019) find single heads of
 # BERT-base that answer yes for one relation each: 87 % of direct objects attend to their verb and 94 % of determiners to their
 # noun. One head finds the antecedent of 65 % of mentions, and a probe that combines all heads attaches 77 % of the words to
-# the right head.
+# the right governor.
 #
 # We repeat this on MiniLM and compare every number with a rule that knows only positions.
 #
@@ -162,12 +162,16 @@ finding(
 # In the committed run of glue-minilm, single heads find direct objects (74 %, offset 36 %) and determiners (81 %, offset 60 %), but no
 # head finds more than 40 % of all arcs: like BERT-base, MiniLM has specialists and no parser.
 #
-# *Try it.* Set `rows = "first"`: attention from a split word is then that of its first piece, as in the authors' code. Set
-# `arcs_minimum = 20`: rarer relations join the figure.
+# *Try it.* Set `rows = "first"`: attention from a split word is then that of its first piece, as in the authors' code.
 # <details><summary>What happens</summary>
 #
-# `rows`: accuracies hardly change, since only words of several pieces are read in another way. `arcs_minimum`: the new relations have
-# wide intervals.
+# Accuracies hardly change, since only words of several pieces are read in another way.
+# </details>
+#
+# *Try it.* Set `arcs_minimum = 20`: rarer relations join the figure.
+# <details><summary>What happens</summary>
+#
+# The new relations have wide intervals.
 # </details>
 
 # %% [markdown]
@@ -407,7 +411,7 @@ finding(
 # <details><summary>What happens</summary>
 #
 # All probes that learn something lose accuracy, since they take a sixteenth of the steps, and the seeds of the attention probe differ
-# more. On random layers nothing changes: there is little to learn, however long the probe learns.
+# more. On random layers hardly anything changes: there is little to learn, however long the probe learns.
 # </details>
 #
 # **How far to trust it.** Each head is scored on documents that did not choose it. Sentences of the bundled documents come from one grammar,

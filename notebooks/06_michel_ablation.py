@@ -8,10 +8,10 @@
 # %% [markdown]
 # # 6. Are sixteen heads better than one? Ablating heads
 #
-# Michel et al. (2019) ablate the heads of fine-tuned BERT-base one at a time. The accuracy on MNLI stays between .824 and .838
-# for every one of the 144 heads, and for most of them at the .834 of the whole model (figure 1). Then they ablate all heads of
+# Michel et al. (2019) ablate the heads of fine-tuned BERT-base one at a time. The accuracy on MNLI stays between 0.824 and 0.838
+# for every one of the 144 heads, and for most of them at the 0.834 of the whole model (figure 1). Then they ablate all heads of
 # a layer but the best one: the accuracy falls by at most 0.96 points, and in no layer significantly (table 3). Effects of heads
-# on the matched and the mismatched dev set of MNLI correlate with $r = .68$ (figure 2). They conclude that most heads are
+# on the matched and the mismatched dev set of MNLI correlate with $r = 0.68$ (figure 2). They conclude that most heads are
 # redundant at test time.
 #
 # We ask the same three questions of another encoder, and two that the paper does not: **how large a loss could the test have
@@ -155,7 +155,7 @@ columns = ["task", "seed", "baseline", "heads", "lost", "lost_by", "lowest", "le
 main_metric(summary)[columns].style.format(precision=3).hide()
 
 # %% [markdown]
-# A test that finds no loss does not show that there is none. `least` is the smallest loss that the test finds with a power of .8
+# A test that finds no loss does not show that there is none. `least` is the smallest loss that the test finds with a power of 80 %
 # in this many sequences (median over heads); a smaller one is more often missed.
 
 # %% [markdown]
@@ -290,7 +290,7 @@ reference["change"].mul(100).style.format(precision=2)
 #
 # The heads of one classifier are ablated on two data sets that ask the same question. Two random halves of the first set show
 # how well effects can agree at all. Pearson's $r$ compares the changes and Spearman's $\rho$ their ranks: a few heads can carry
-# the first, as in BERT-base on MNLI, where an independent replication has $r = .81$ and $\rho = .38$.
+# the first, as in BERT-base on MNLI, where an independent replication has $r = 0.81$ and $\rho = 0.38$.
 
 # %%
 samples = ablation.transfer_examples(transfer_sets, tasks, source, scored_n, seed)

@@ -132,7 +132,7 @@ finding(
 agreement.style.format(precision=2, na_rep="").hide()
 
 # %% [markdown]
-# For BERT-base on MNLI, importance and the fall of accuracy have a rank correlation of .40 (independent replication).
+# For BERT-base on MNLI, importance and the fall of accuracy have a rank correlation of 0.40 (independent replication).
 #
 # *Try it.* Change `"example"` to `"token"` in the cell of the figure. Which heads gain importance?
 # <details><summary>What happens</summary>
@@ -238,8 +238,8 @@ finding(
 )
 
 # %% [markdown]
-# An independent replication on BERT-base and MNLI prunes half of the heads: the accuracy falls from .84 to .82 by importance
-# and to .78 by single-head scores.
+# An independent replication on BERT-base and MNLI prunes half of the heads: the accuracy falls from 0.84 to 0.82 by importance
+# and to 0.78 by single-head scores.
 #
 # *Try it.* Set `importance_n = 10` and `again_n = 10`. How many examples does importance need?
 # <details><summary>What happens</summary>
@@ -348,7 +348,7 @@ finding(
 # ## Literature: translation
 #
 # The paper's other half is about translation, and no notebook here translates. Table 1 ablates single heads in the encoder of an
-# English-to-French transformer with 36.05 BLEU. Eight of its 96 heads change BLEU significantly (p < .01), and four of these
+# English-to-French transformer with 36.05 BLEU. Eight of its 96 heads change BLEU significantly (p < 0.01), and four of these
 # raise it:
 #
 # | head (layers and heads from 0) | 0-5 | 0-7 | 1-3 | 1-10 | 2-13 | 4-0 | 4-9 | 5-2 |

@@ -147,7 +147,8 @@ finding(
 
 # %%
 columns = ["task", "unit", "raised", "raised_by_chance", "beyond", "rise", "least"]
-rises.loc[rises["seed"] == seeds[0], columns].style.format(precision=3).hide()
+whole = {"raised_by_chance": "{:.0f}"}
+rises.loc[rises["seed"] == seeds[0], columns].style.format(whole, precision=3).hide()
 
 # %% [markdown]
 # *Try it.* Set `scored_n = 400` (as in profile glue-minilm), then `head_runs = 2`. What happens to `least`, and to the head with the

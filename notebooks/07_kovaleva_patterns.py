@@ -10,7 +10,7 @@
 #
 # Kovaleva et al. (2019) sort the attention maps of fine-tuned BERT-base into five patterns. Only one of them,
 # *heterogeneous*, can carry much linguistic information; it makes up 32 % of the maps in MRPC and 61 % in QQP. Two of
-# 144 heads link the words of a semantic frame (mean attention .20 and .21). Fine-tuning changes the last two layers
+# 144 heads link the words of a semantic frame (mean attention 0.20 and 0.21). Fine-tuning changes the last two layers
 # most, in all tasks but QQP, and it adds little attention to words: 2.1 points to nouns, where `[SEP]` alone has 27 %.
 #
 # We repeat these analyses and ask what the paper leaves open. How often is the label of a map wrong? Do heads link the
@@ -279,8 +279,8 @@ finding(
 # *Try it.* Set `frame_sentences = 20`. Do the means change, and the dots?
 # <details><summary>What happens</summary>
 #
-# The means hardly change, but no dot is left. A high mean is no evidence of a link without a test, and few heads exceed their
-# control by much.
+# The means move by a few hundredths, but most dots go: in 20 sentences the test finds only heads that exceed their control by much. A
+# high mean is no evidence of a link without a test.
 # </details>
 
 # %% [markdown]

@@ -86,7 +86,7 @@ sets = runs.training_sets(splits)
 # ## Train
 #
 # Every run trains for a fixed number of epochs, and the last one counts. A run **trained successfully** if its accuracy on the training
-# points is above the share of the most frequent label (exact binomial test, p < .05); a run that did not says nothing about what a model
+# points is above the share of the most frequent label (exact binomial test, p < 0.05); a run that did not says nothing about what a model
 # learns, and is left out. Small models have the learning rates of the paper. Each run has a file in the cache; a killed notebook resumes
 # with the next run.
 

@@ -173,7 +173,7 @@ trained_heads[["task", "seed", "layer", "head", "match_mean", "syntactic_mean", 
 # ## Do role scores predict the ablation effect of single heads?
 #
 # We regress the fall in AUC without a head (in standard deviations of the run) on the logarithm of 1 + the head's mean role score,
-# both within layers. The test permutes heads within each layer: it assumes only that the heads of a layer are exchangeable where
+# both *within layers*: each minus its mean over the heads of the layer. The test permutes heads within each layer: it assumes only that the heads of a layer are exchangeable where
 # roles predict nothing.
 
 # %%

@@ -152,7 +152,8 @@ finding(
 # ## One edit by hand
 #
 # One pair of sentences, one head, one word without a counterpart. We take half of the attention of its row, the *dose*, and spread
-# it over the words of the other text. `redirect` does so for every word without a counterpart.
+# it over the words of the other text. `redirect` does so for every word without a counterpart. The *match logit* is the classifier's log
+# odds that the pair belongs to the class of matching pairs (paraphrase, duplicate, answered).
 
 # %%
 dose, classifier = 0.5, comparing[0]
@@ -498,13 +499,19 @@ blocked_table.pivot_table(["auc", "overlap_auc"], "training", "evaluation", sort
 )
 
 # %% [markdown]
-# **Try it.** Set `heads = [[1, 2], [2, 10]]`: two neighbours of the matching heads of MiniLM. Set `doses = [0.5]`, or
-# `threshold = 2`: another head joins, which matches far less; does the set matter more?
+# **Try it.** Set `heads = [[1, 2], [2, 10]]`: two neighbours of the matching heads of MiniLM.
 #
 # <details><summary>What happens</summary>
 #
-# With two other heads all effects shrink to a few thousandths of AUC, the dial does not turn, and identical texts stay matches. A head
-# that matches little adds little: the falls of the growing sets are flat after the first two.
+# All effects shrink to a few thousandths of AUC, the dial does not turn, and identical texts stay matches.
+#
+# </details>
+#
+# **Try it.** Set `threshold = 2`: another head joins, which matches far less. Does the set matter more?
+#
+# <details><summary>What happens</summary>
+#
+# A head that matches little adds little: the falls of the growing sets are flat after the first two.
 #
 # </details>
 #

@@ -82,8 +82,14 @@ finding(
 )
 
 # %% [markdown]
-# **Try it.** Count verdicts that are *equal* instead of claims that are supported, `table.groupby("claim")["verdict"].nunique() == 1`:
-# inconclusive on both counts as agreement then, although it only says that neither sample was large enough.
+# **Try it.** Count verdicts that are *equal* instead of claims that are supported:
+# `(table.groupby("claim")["verdict"].nunique() == 1).sum()`.
+#
+# <details><summary>What happens</summary>
+#
+# Inconclusive on both counts as agreement then, although it only says that neither sample was large enough.
+#
+# </details>
 #
 # ## Where the two disagree
 #
@@ -135,8 +141,14 @@ finding(
 )
 
 # %% [markdown]
-# **Try it.** Exchange `first` and `second`. The counts stay; the maps of MiniLM have six rows and no correlation, since its layer 3
-# is as deep as layer 6 of twelve, and not as layer 3.
+# **Try it.** Exchange `first` and `second`.
+#
+# <details><summary>What happens</summary>
+#
+# The counts stay. The maps of MiniLM have six rows and no correlation, since its layer 3 is as deep as layer 6 of twelve, and not as
+# layer 3.
+#
+# </details>
 #
 # **How far to trust it.** Two encoders are two cases. Both are sentence encoders, and neither is the masked language model of the
 # papers. Claims supported on both, by an interval on each, are the ones to expect elsewhere; one contradicted claim shows that

@@ -33,9 +33,12 @@ alpha: float = 0.05
 relations: list[str] = ["nsubj", "dobj", "amod", "advmod"]
 
 # %%
+from IPython.display import Image
+
 from analysis.encoders.models import load_encoder
 from analysis.explorer.packing import dials, illustrative, pack
 from analysis.explorer.view import explorer, head_view
+from analysis.files import ROOT
 from analysis.statistics.roles import ROLES
 from analysis.study.results import STATES, Results
 from analysis.synthesis.matching import matching_heads
@@ -74,8 +77,13 @@ values = {
 }
 
 # %% [markdown]
-# **Try it.** Add `"match score": ("matching_heads", "state == 'pretrained'", "match")`. Coloured by it, the grid of every pair task
-# has the same few bright cells, since these scores are taken before fine-tuning.
+# **Try it.** Add `"match score": ("matching_heads", "state == 'pretrained'", "match")` to the numbers, and colour the grid by it.
+#
+# <details><summary>What happens</summary>
+#
+# In the grid of every pair task the same few cells stand out, since these scores are taken before fine-tuning.
+#
+# </details>
 #
 # ## Which sentences are shown?
 #
@@ -113,8 +121,13 @@ for task in (task for task in pair_tasks if task in tuned_tasks):
 print(f"{len(heads)} matching heads; {len(turned)} pairs have a dial")
 
 # %% [markdown]
-# **Try it.** Take a pair that does not match and move the slider to 1. The log odds rise, as if the texts shared more words. The
-# dashed line, the same heads turned to their own text, rises less.
+# **Try it.** Take a pair that does not match and move the slider to 1.
+#
+# <details><summary>What happens</summary>
+#
+# The log odds rise, as if the texts shared more words. The dashed line, the same heads turned to their own text, rises less.
+#
+# </details>
 #
 # ## The page
 
@@ -130,8 +143,12 @@ print(
 )
 
 # %% [markdown]
-# Open `explorer.html` in a browser. Every view has a link of its own, and `?` lists the keys.
-#
+# Open `explorer.html` in a browser. Every view has a link of its own, and `?` lists the keys. A picture of the page of glue-minilm:
+
+# %%
+Image(ROOT / "docs" / "explorer.png")
+
+# %% [markdown]
 # ## A text of your own
 #
 # `head_view` shows the same page in a cell, for any one or two texts and any registered sieve. Without role tables it has the
@@ -142,8 +159,14 @@ head_view(pretrained, PAIR[0], max_tokens=max_tokens)
 
 # %% [markdown]
 # **Try it.** Give it two texts and the sieve of matching heads,
-# `head_view(pretrained, *PAIR, roles=["match", "block"])`, the pair of [02_score](02_score.ipynb). The cells of *match* are the pairs
-# of equal words in different texts; in MiniLM, heads 1-1 and 2-9 score highest ([11_matching](11_matching.ipynb)).
+# `head_view(pretrained, *PAIR, roles=["match", "block"])`, the pair of [02_score](02_score.ipynb).
+#
+# <details><summary>What happens</summary>
+#
+# The cells of *match* are the pairs of equal words in different texts. In MiniLM, heads 1-1 and 2-9 score highest
+# ([11_matching](11_matching.ipynb)).
+#
+# </details>
 #
 # **How far to trust it.** One sentence is an illustration and no evidence. The card says what the head does on all sequences, and
 # how sure that is.

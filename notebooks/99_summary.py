@@ -90,8 +90,13 @@ finding(
 )
 
 # %% [markdown]
-# **Try it.** Set `example` to a task with single texts: the frames stay, since matching heads are chosen before fine-tuning, but
-# their cells turn pale where there is no second text to compare.
+# **Try it.** Set `example` to a task with single texts (sentiment).
+#
+# <details><summary>What happens</summary>
+#
+# The frames stay, since matching heads are chosen before fine-tuning, but their cells turn pale: there is no second text to compare.
+#
+# </details>
 #
 # ## The verdicts
 #
@@ -110,31 +115,28 @@ Markdown(front_page.claims_section(tables).replace("docs/claims.md", ""))
 Markdown(front_page.claims_document(tables, profile, "../figures").split("\n", 1)[1])
 
 # %% [markdown]
-# **Try it.** Change the `threshold` of a claim in the `claims.yaml` of its paper and run the paper's last notebook again: only this
-# verdict can change, since estimates and intervals do not depend on the threshold.
+# **Try it.** Change the `threshold` of a claim in the `claims.yaml` of its paper and run the paper's last notebook again.
 #
-# ## Heads worth knowing
+# <details><summary>What happens</summary>
 #
-# For each role, the heads whose mean score exceeds that of the control most, whatever the threshold, with the number of tasks in
-# which each rule labels them.
-
-# %%
-ranking = results.load_if_saved("ranking")  # no rows where no notebook has made it
-columns = ["role", "layer", "head", "mean", "control_mean", "beyond", "published", "controlled"]
-ranking.reindex(columns=columns).style.format(precision=2).hide()
-
-# %% [markdown]
+# Only this verdict can change, since estimates and intervals do not depend on the threshold.
+#
+# </details>
+#
 # ## Did the classifiers train successfully?
 #
 # What an ablation does to a classifier at chance means nothing. A run trained successfully if its accuracy is above that of the
-# majority class (one-sided binomial test at the five per cent level).
+# majority class (one-sided binomial test at the five per cent level). The table has the means of the runs of a task; `trained` is the
+# number of runs that trained successfully.
 
 # %%
 finetune = results.join_parts("finetune", TASKS, every=False)
 if len(finetune):  # none where no paper that ran needs a fine-tuned encoder
     results.save_table(finetune, "finetune")
-columns = ["task", "seed", "metric", "constant", "bag_of_words", "finetuned", "train", "trained"]
-finetune.reindex(columns=columns).style.format(precision=3).hide()
+columns = ["task", "metric", "constant", "bag_of_words", "finetuned", "train", "trained"]
+by_task = finetune.reindex(columns=columns).groupby(["task", "metric"], sort=False)
+counts = {"train": by_task["train"].first(), "trained": by_task["trained"].sum()}
+by_task.mean(numeric_only=True).assign(**counts).style.format(precision=2)
 
 # %% [markdown]
 # **How far to trust it.** An interval covers new sequences of the same kind, and new runs of the same recipe where several were

@@ -55,6 +55,6 @@ def cells_with_extra_pictures(folder: Path) -> list[str]:
     for path in sorted(folder.glob("notebooks/*.ipynb")):
         for number, cell in enumerate(nbformat.read(path, as_version=4).cells):
             pictures = [output for output in cell.get("outputs", []) if "image/png" in output.get("data", {})]
-            if pictures and len(pictures) > cell.source.count("save_figure("):
+            if len(pictures) > cell.source.count("save_figure(") + cell.source.count("Image("):
                 extra.append(f"{path.stem} [{number}]")
     return extra

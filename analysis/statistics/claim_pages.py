@@ -1,5 +1,6 @@
 """Claims for readers: words of `claims.yaml` and numbers of `claims-<paper>.csv` as tables and pages of Markdown."""
 
+import re
 import textwrap
 from collections.abc import Iterable, Mapping
 
@@ -85,7 +86,8 @@ def cells(claims: pd.DataFrame, known: Iterable[Claim]) -> pd.DataFrame:
             bracketed(row["estimate"], row["low"], row["high"]) + several,
             f"{claim.relation} {claim.threshold:g}" + (f" {OURS}" if claim.threshold_from == ORIGINS[1] else ""),
             comparison if pd.isna(row["reference"]) else f"{number(row['reference'])} (for comparison)",
-            row["published"] + ("" if pd.isna(released) else f"; released maps {number(released)}"),
+            re.sub(r"(?<=\d)%", " %", row["published"])
+            + ("" if pd.isna(released) else f"; released maps {number(released)}"),
             " ".join([row["verdict"], *(mark for mark, holds in marks.items() if holds)]),
         ])  # fmt: skip
     return pd.DataFrame(rows, columns=["id", *HEADER])

@@ -77,15 +77,17 @@ def described(notebook) -> None:
                     cell.outputs.append(nbformat.v4.new_output("display_data", **below))
 
 
-def linked(notebook, name: str, order: Sequence[str], cpu_seconds: float):
-    """The notebook between links to the previous one in `order`, the index and the next one, and with what it cost."""
+def linked(notebook, name: str, order: Sequence[str], cpu_seconds: float, note: str = ""):
+    """The notebook between links to the previous one in `order`, the index and the next; above, its cost and a note."""
     if name in order:
         place = order.index(name)
         before = [f"[← {other}]({other}.ipynb)" for other in order[max(place - 1, 0) : place]]
         after = [f"[{other} →]({other}.ipynb)" for other in order[place + 1 : place + 2]]
         links = " · ".join([*before, "[index](../README.md)", *after])
         cost = f"a run without its cache takes {cpu_seconds:.0f} CPU seconds"
-        above = nbformat.v4.new_markdown_cell(f"{links} · {cost}", id=LINKS[0])
+        above = nbformat.v4.new_markdown_cell(
+            "\n\n".join(filter(None, [f"{links} · {cost}", note])), id=LINKS[0]
+        )
         below = nbformat.v4.new_markdown_cell(links, id=LINKS[1])
         notebook.cells = [above, *notebook.cells, below]
     return notebook

@@ -16,7 +16,7 @@ from analysis.statistics.claim_pages import claims_page, current, paper_rows
 from analysis.statistics.claims import VERDICTS, Claim, read_claims
 from analysis.statistics.encoders import BOTH, CONTRADICTED, NONE, ONE, agreement_counts, encoder_table
 from analysis.statistics.roles import COUNTS, role_counts
-from analysis.study.profiles import command, notebook_names, parameters, source
+from analysis.study.profiles import MADE_UP, command, made_up, notebook_names, parameters, source
 from analysis.study.provenance import records_in, whole_cost
 from analysis.study.results import Results, results_to_read
 from analysis.study.runs import MACHINE_ROOM, Folders
@@ -25,11 +25,13 @@ from analysis.study.runs import MACHINE_ROOM, Folders
 PAPERS = ("pande2021", "clark2019", "michel2019", "kovaleva2019", "pascual2021", "niven2019", "synthesis")
 # What "pre-trained" means in the tables of an encoder.
 ENCODERS = {
-    "minilm": "MiniLM, a sentence encoder tuned on a billion pairs of texts, which is not a masked language model",
-    "mpnet": "MPNet, of BERT-base's size, a sentence encoder tuned on a billion pairs of texts",
-    "tiny": "random weights: its heads have learnt nothing",
+    "minilm": "MiniLM (all-MiniLM-L6-v2), a sentence encoder trained on a billion text pairs. It is not a masked "
+    "language model",
+    "mpnet": "MPNet (all-mpnet-base-v2), of BERT-base's size, a sentence encoder trained on a billion text pairs",
+    "tiny": "tiny, with random weights: its heads have learnt nothing",
     "bert-base-uncased": "BERT-base, a masked language model",
 }
+ABSTRACT_ALONE = "pascual2021"  # the paper of whose text only the abstract is known: its claims are questions
 TEMPLATE = "docs/front-page.md"
 # A paragraph of the template that is there if this profile has claims.
 OPTIONAL = re.compile(r"<!-- if ([\w-]+) -->\n(.*?\n\n)", re.DOTALL)
@@ -90,6 +92,7 @@ def claims_section(tables: Mapping[str, pd.DataFrame]) -> str:
     """The verdicts of every paper in a row; `tables` are those of `saved_claims`."""
     citations = {name: title.rsplit("(", 1)[-1].strip(" )") for name, title in paper_titles().items()}
     citations = {name: re.sub(r",\D*", " ", citation) for name, citation in citations.items()}
+    citations[ABSTRACT_ALONE] = f"questions after {citations[ABSTRACT_ALONE]}"
     return paper_rows(tables, citations, "docs/claims.md")
 
 
@@ -111,12 +114,16 @@ def figures_document(profile: str) -> str:
         if rows := [row for row in published if row["paper"] == paper]:
             lines += ["", f"## {title}", "", "| in the paper | here | comparable | why |", "|---" * 4 + "|"]
         for row in rows:
-            place = "–"
-            if name := row.get("figure"):
+            name, notebook, place = row.get("figure"), row.get("notebook"), "–"
+            if name:
                 saved = f'"{name}"'.replace('*"', "{")
                 notebook = next(notebook for notebook, script in scripts.items() if saved in script)
                 figure = name.replace("*", parameters(notebook, profile).get("task", ""))
-                place = f"[{figure}](../results/{profile}/figures/{figure}.png), {notebook}"
+                place = f"[{figure}](../results/{profile}/figures/{figure}.png)"
+            if notebook:
+                run = "-".join(filter(None, [notebook, parameters(notebook, profile).get("task")]))
+                link = f"[{notebook}](../results/{profile}/notebooks/{run}.ipynb)"
+                place = f"{place}, {link}" if name else link
             lines.append(f"| {row['item']} | {place} | {row['comparable']} | {row['why']} |")
     return "\n".join(lines) + "\n"
 
@@ -124,13 +131,13 @@ def figures_document(profile: str) -> str:
 def encoder_of(profile: str) -> str:
     """The encoder of a profile, and how it was trained before the study."""
     name = parameters("01_extract", profile)["encoder"]
-    return f"{name}: {ENCODERS.get(name, 'as loaded')}"
+    return ENCODERS.get(name, f"{name}, as loaded")
 
 
 def encoder_name(profile: str) -> str:
     """The name of the encoder of a profile, as prose writes it."""
     name = parameters("01_extract", profile)["encoder"]
-    return re.split("[,:]", ENCODERS.get(name, name))[0]
+    return re.split(r"[,:]| \(", ENCODERS.get(name, name))[0]
 
 
 def places(results: Results) -> dict[str, str]:
@@ -231,8 +238,8 @@ def write_index(profile: str, runs: Sequence[str]) -> Path:
         notebook = run.split("-")[0]
         if notebook not in MACHINE_ROOM and (folders.notebooks / f"{run}.ipynb").exists():
             copies.setdefault(notebook, []).append(run)
-    lines = [f"# Results of profile `{profile}`", "", f"Encoder: {encoder_of(profile)}.", ""]
-    lines += ["## Read these first", ""]
+    lines = [f"# Results of profile `{profile}`", "", *([MADE_UP, ""] if made_up(profile) else [])]
+    lines += [f"Encoder: {encoder_of(profile)}.", "", "## Read these first", ""]
     lines += [f"1. [{_title(name)}](notebooks/{copies[name][0]}.ipynb)" for name in FIRST if name in copies]
     lines += ["", "## Verdicts", "", *(f"- {line}" for line in verdicts(profile))]
     lines += ["", "## Notebooks and figures", ""]

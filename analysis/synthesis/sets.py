@@ -177,7 +177,7 @@ def sets_table(
             sizes = {"heads": sum(len(part.heads) for part in parts), "tasks": len(measured)}
             sizes["sets"] = min((len(part.random) for part in parts), default=0)
             numbers = _measured(measured, combinations, draws, seed)
-            rows.append(row._asdict() | sizes | {"metric": metric} | numbers)
+            rows.append(row._asdict() | sizes | {"metric": metric, "random": np.nan} | numbers)
     table = pd.DataFrame(rows).reindex(columns=COLUMNS)
     families = table[table["task"].isin([*learned])].groupby(["task", "label", "metric"])["p"]
     return table.assign(p_holm=families.transform(adjust, "holm").reindex(table.index))

@@ -53,6 +53,8 @@ def test_links_to_the_neighbours(name: str, links: list[str]):
     for cell in cells:  # above and below
         assert re.findall(r"\]\((.*?)\)", cell.source) == links
     assert cells[0].source.endswith("a run without its cache takes 12 CPU seconds")
+    above = linked(nbformat.v4.new_notebook(), name, ORDER, 12.3, "Made up.").cells[0].source
+    assert above.split("\n\n") == [cells[0].source, "Made up."]
     assert not linked(nbformat.v4.new_notebook(), name, [], 0).cells  # outside of the profile
 
 

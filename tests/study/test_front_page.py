@@ -7,6 +7,7 @@ from analysis.files import ROOT
 from analysis.papers.pande2021.measures import CLAIMS
 from analysis.statistics.claims import claim_table, frame
 from analysis.study.front_page import claims_document, claims_section, figures_document, write_index
+from analysis.study.profiles import MADE_UP
 from analysis.study.runs import Folders
 
 UNITS = frame({"toy-mrpc": (0.3, 0.25, 0.35), "toy-qqp": (0.4, 0.35, 0.45)})
@@ -39,8 +40,9 @@ def test_notebooks_stand_in_the_order_of_the_runs_with_their_figures(tmp_path, m
     figures = {"figures": {"b-heads": {}, "a-layers": {}}}
     (folders.provenance / "03_test-toy-qqp.json").write_text(json.dumps(figures))
     lines = write_index("offline", ["01_extract", *runs]).read_text(encoding="utf-8").splitlines()
-    assert lines[7].startswith("1. [Summary: ")
-    assert lines[6] == "1. [3. Which heads have which roles?](notebooks/03_test-toy-qqp.ipynb)"
+    assert lines[2] == MADE_UP
+    assert lines[9].startswith("1. [Summary: ")
+    assert lines[8] == "1. [3. Which heads have which roles?](notebooks/03_test-toy-qqp.ipynb)"
     copies = "[toy-qqp](notebooks/03_test-toy-qqp.ipynb) · [toy-mrpc](notebooks/03_test-toy-mrpc.ipynb)"
     assert lines[-2:] == [
         f"- **3. Which heads have which roles?** {copies}",

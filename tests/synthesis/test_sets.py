@@ -133,6 +133,7 @@ def test_table_of_sets(found: list[RoleSet]):
     both = found + [item._replace(task="qqp") for item in found]
     measured = changes(found, ["mrpc", "qqp"], harm=1.0)
     rows = sets_rows(both, measured, ["mrpc", "qqp"])
+    assert rows["random"].dtype == float  # missing, and no empty text, where no set is tested
     own_rows = rows.loc[("mrpc", "local", "corrected", "loss")]
     losses = measured["mrpc"].xs("loss", level="metric")
     random = [losses.loc[named(heads)].mean() for heads in random_sets(found[0].heads, WIDTH, 19)]

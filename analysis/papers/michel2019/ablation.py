@@ -221,5 +221,5 @@ def transfer_table(effects: pd.DataFrame, resamples: int = 999, seed: int = 0) -
             options = {"paired": True, "n_resamples": resamples, "method": "BCa", "rng": seed}
             with quiet():
                 ends = stats.bootstrap(pair, correlation, **options).confidence_interval
-                rows.append([*key, name, correlation(*pair), *ends, largest, len(heads)])
+                rows.append([*key, name, float(correlation(*pair)), *ends, largest, len(heads)])
     return pd.DataFrame(rows, columns=TRANSFER)

@@ -91,6 +91,7 @@ def test_effects_agree_as_far_as_heads_do():
     assert tables[0]["data_a"].tolist() == ["mrpc"] * 2 + ["mrpc, one half"] * 2
     assert tables[0].loc[0, "value"] > 0.95 > tables[1].loc[0, "high"]
     assert (tables[0]["low"] < tables[0]["value"]).all()
+    assert tables[0]["value"].dtype == float  # so that it is saved with six digits
     heads = by_loss[0].query("data_b == 'qqp'")
     without_noise = np.log1p(np.exp(-2 * (1 + strength))) - np.log1p(np.exp(-2))
     assert stats.pearsonr(heads["a"], without_noise).statistic > 0.9
