@@ -78,7 +78,7 @@ def page_of(sentences: list[Sentence], states: Iterable[str]) -> HeadView:
     """The page of these sentences in some states, with role tables for all of them."""
     packed = [in_state(sentence, state) for state in states for sentence in sentences]
     shape = sentences[0]["layers"], sentences[0]["heads"]
-    return explorer(role_tables(TASKS, STATES, True, ROLES, shape), packed)
+    return explorer(role_tables(True, TASKS, STATES, ROLES, *shape), packed)
 
 
 def measured(browser, path: Path, repeats: int, heads: int) -> dict[str, float]:

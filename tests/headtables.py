@@ -19,9 +19,16 @@ def heads_by(layers: int = LAYERS, heads: int = HEADS, **keys: Sequence) -> pd.D
     return pd.MultiIndex.from_product([*keys.values()], names=[*keys]).to_frame(index=False)
 
 
-def role_tables(controlled: bool = False) -> pd.DataFrame:
+def role_tables(
+    controlled: bool = False,
+    tasks=TASKS,
+    states=STATES,
+    roles=ROLES,
+    layers: int = LAYERS,
+    heads: int = HEADS,
+) -> pd.DataFrame:
     """Role tables of random numbers with every kind of label; block cannot be tested in the last task."""
-    table = heads_by(task=TASKS, state=STATES, role=ROLES)
+    table = heads_by(layers, heads, task=tasks, state=states, role=roles)
     rng = np.random.default_rng(0)
     mean = rng.gamma(1.5, 3, len(table))
     table = table.assign(n=rng.integers(50, 60, len(table)), mean=mean, low=0.9 * mean, high=1.1 * mean)
@@ -30,7 +37,7 @@ def role_tables(controlled: bool = False) -> pd.DataFrame:
     if controlled:
         table = table.assign(control="twin", control_mean=mean * rng.random(len(table)))
         table = table.assign(assigned_controlled=labels["c"])
-    untested = (table["task"] == TASKS[-1]) & (table["role"] == "block")
+    untested = (table["task"] == tasks[-1]) & (table["role"] == "block")
     table.loc[untested, ["mean", "low", "high", "assigned", "assigned_corrected"]] = pd.NA
     table.loc[untested, "n"], table.loc[untested, "status"] = 0, "not applicable: no sequence has the role"
     return table

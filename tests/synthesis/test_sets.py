@@ -152,7 +152,7 @@ def test_table_of_sets(found: list[RoleSet]):
     block = rows.loc[(KINDS[0], "block", "corrected", "loss")]
     assert block["status"] == "not applicable in every task"
     assert np.isnan(block[["change", "p", "p_holm"]].astype(float)).all()
-    by_kind = sets_table(both, measured, dict(zip(KINDS, (["mrpc"], ["qqp"]), strict=True)), 399, 199)
+    by_kind = sets.sets_table(both, measured, dict(zip(KINDS, (["mrpc"], ["qqp"]), strict=True)), 399, 199)
     alone = by_kind[by_kind["task"].isin(KINDS) & (by_kind["role"] == "local")]
     assert alone["p_holm"].tolist() == alone["p"].tolist()  # each kind is a family, here of one role
     one_learnt, none_learnt = (sets_rows(both, measured, learned).loc[KINDS[0]] for learned in (["mrpc"], []))
