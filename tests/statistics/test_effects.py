@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 import xarray as xr
+from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 from analysis.statistics import effects
+from analysis.statistics.intervals import crossed_interval
 
 RNG = np.random.default_rng(0)
 LABELS = RNG.permutation(np.repeat([0, 1], [70, 50]))
@@ -23,6 +25,18 @@ def test_auc_parts_have_the_mean_and_the_error_of_the_auc():
     variance = wins.mean(axis=1).var() / len(above) + wins.mean(axis=0).var() / len(below)
     assert parts[0].std() / np.sqrt(len(LABELS)) == pytest.approx(np.sqrt(variance))
     assert np.isnan(effects.auc_parts(scores, np.ones(len(LABELS), bool))).all()
+
+
+def test_differences_of_aucs_near_1_are_covered():
+    rng, positive = np.random.default_rng(0), np.arange(120) < 60
+    distance = np.sqrt(2) * stats.norm.ppf(0.96)
+    fall, covered = 0.96 - stats.norm.cdf(distance / np.sqrt(2.5)), []
+    for _ in range(600):
+        whole = rng.normal(distance * positive)
+        parts = effects.auc_parts(np.array([whole, whole + rng.normal(0, 0.5, 120)]), positive)
+        _, low, high = crossed_interval((parts[0] - parts[1])[None])
+        covered.append(low <= fall <= high)
+    assert 0.92 < np.mean(covered) < 0.98
 
 
 def test_match_logit_is_the_log_odds_against_the_rest():
