@@ -112,7 +112,9 @@ def mcnemar_power(gain: float, lost: float, n: int, alpha: float = 0.05) -> floa
 
 @cache
 def least_effect(n: int, alpha: float, power: float) -> float:
-    """The least mean over standard deviation that a two-sided paired t test finds."""
+    """The least mean over standard deviation that a two-sided paired t test finds; 0 if it finds none as often."""
+    if alpha >= power:
+        return 0.0
     effect = TTestPower().solve_power(nobs=n, alpha=alpha, power=power, alternative="two-sided")
     return float(np.ravel(effect)[0])  # statsmodels gives an array for some n
 

@@ -214,6 +214,12 @@ def test_least_change_of_the_loss_is_found_by_the_t_test():
     assert (stats.ttest_1samp(samples, 0, axis=1).pvalue < 0.05).mean() == pytest.approx(0.8, abs=0.03)
 
 
+@pytest.mark.parametrize("alpha", [0.8, 0.9, 1 - 1e-6])
+def test_nothing_need_change_where_chance_alone_is_found_as_often(alpha: float):
+    assert changes.least_effect(16, alpha, 0.8) == 0
+    assert 0 < changes.least_accuracy(2, 16, alpha) < changes.least_accuracy(2, 16, 0.05)
+
+
 def test_change_interval_by_hand():
     """Table of 3 gains and 8 losses among 100; the cells with .5 added sum to 102. Of 400 answers, 4 losses are few."""
     low, high = changes.change_interval(np.array([3, 0]), np.array([8, 0]), 100)
