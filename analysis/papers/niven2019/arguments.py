@@ -103,6 +103,8 @@ def bundled_arguments(
         if not 0 <= share <= 1:
             raise InputError(f"{name} is {share}: give a share from 0 to 1")
     applicable = round(coverage * n)
+    if coverage and not applicable:
+        raise InputError(f"coverage is {coverage}, which is none of {n} arguments: give at least {1 / n:.2g}")
     right = round(productivity * applicable)
     rows, arguments = bundled_rows("arguments", split), []
     for cue, count in ((RIGHT, right), (WRONG, applicable - right), (ABSENT, n - applicable)):

@@ -112,7 +112,7 @@ def survival_table(scores: Mapping[str, xr.DataArray], rule: Rule = DEFAULT_RULE
 
 def _by_head(scores: xr.DataArray, role: str) -> Float[np.ndarray, "sequence head"]:
     values = scores.sel(role=role).transpose("sequence", "layer", "head").values
-    return values.reshape(len(values), -1)
+    return values.reshape(len(values), scores.sizes["layer"] * scores.sizes["head"])
 
 
 def persistence_table(scores: Mapping[str, xr.DataArray], rule: Rule = DEFAULT_RULE) -> pd.DataFrame:

@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.errors import InputError
 from analysis.papers.niven2019 import arguments as module
 from analysis.papers.niven2019.arguments import SETUPS, Argument, cue_table, follows_cue, load_arguments
 from analysis.papers.niven2019.negation import adversarial
@@ -87,6 +88,14 @@ def test_what_each_setup_shows():
         "RW": [("It helps.", "help counts"), ("It helps.", "help does not count")],
         "CW": [("We need it", "help counts"), ("We need it", "help does not count")],
     }
+
+
+def test_a_coverage_of_no_argument_is_refused():
+    assert len(module.bundled_arguments(40, coverage=1 / 40)) == 40
+    with pytest.raises(
+        InputError, match="coverage is 0.001, which is none of 40 arguments: give at least 0.025"
+    ):
+        module.bundled_arguments(40, coverage=0.001)
 
 
 def test_bundled_splits_share_no_whole_argument():

@@ -59,6 +59,8 @@ def test_survival():
     assert table.loc[("sep", "attribution"), ["heads", "heads_low", "heads_high"]].tolist() == [8, 8, 8]
     expected = cohen_kappa_score([1, 0, 0], [1, 1, 0])
     assert table.loc[("sep", "attribution"), "kappa"] == pytest.approx(expected)
+    no_sequence = {name: array.isel(sequence=slice(0)) for name, array in maps.items()}
+    assert roles.survival_table(no_sequence)["n"].eq(0).all()
     undefined = table.loc[("block", "effective")]
     assert undefined["n"] == 0
     assert undefined.drop("n").isna().all()
