@@ -170,8 +170,8 @@ main_metric(summary)[columns].style.format(precision=3).hide()
 # *Try it.* Set `scored_n = 25`. What happens to `least`, and to the number of dots?
 # <details><summary>What happens</summary>
 #
-# `least` grows and fewer heads have a dot, although the changes are larger than before, since one answer is 4 points. McNemar's
-# test sees only the answers that change, and there are fewer of them.
+# `least` grows about fourfold and fewer heads have a dot, although one answer is 4 points now: McNemar's test sees only the answers
+# that change, and there are fewer of them.
 # </details>
 
 # %% [markdown]

@@ -56,7 +56,8 @@ def curves(
     def draw(data: pd.DataFrame, **_: object) -> None:
         for name, look in looks.items():
             line = data[data[series] == name]
-            ends = (line[y] - line["low"], line["high"] - line[y]) if "low" in line else None
+            # An interval at a low level can leave out its estimate: matplotlib draws no negative length.
+            ends = ((line[y] - line["low"]).clip(0), (line["high"] - line[y]).clip(0)) if "low" in line else None
             plt.gca().errorbar(line[x], line[y], ends, label=str(name), markersize=2.8, markerfacecolor="white",
                                linewidth=1, elinewidth=0.6, **look)  # fmt: skip
 
