@@ -244,7 +244,8 @@ finding(
 # *Try it.* Set `importance_n = 10` and `again_n = 10`. How many examples does importance need?
 # <details><summary>What happens</summary>
 #
-# Few: ten examples put nearly the same heads last, and the curves of importance come only a little closer to those of random orders.
+# Ten examples rank the heads nearly as all do (rank correlation about 0.9 in profile offline), but pruning is less forgiving: there
+# an estimated 34 % of the heads can be pruned by importance, instead of 59 %, and 32 % in random orders.
 # </details>
 
 # %% [markdown]
