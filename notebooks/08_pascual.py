@@ -340,8 +340,8 @@ finding(
 #
 # <details><summary>What happens</summary>
 #
-# Heads get less accurate on attribution, since one noisy entry can win a row. The other figures rest on the maps of 08_attribution and
-# stay.
+# Accuracies on attribution move by a few points in either direction, since one noisy entry can win a row. The other figures rest on
+# the maps of 08_attribution and stay.
 # </details>
 
 # %% [markdown]
