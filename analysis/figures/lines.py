@@ -57,7 +57,9 @@ def curves(
         for name, look in looks.items():
             line = data[data[series] == name]
             # An interval at a low level can leave out its estimate: matplotlib draws no negative length.
-            ends = ((line[y] - line["low"]).clip(0), (line["high"] - line[y]).clip(0)) if "low" in line else None
+            ends = None
+            if "low" in line:
+                ends = (line[y] - line["low"]).clip(0), (line["high"] - line[y]).clip(0)
             plt.gca().errorbar(line[x], line[y], ends, label=str(name), markersize=2.8, markerfacecolor="white",
                                linewidth=1, elinewidth=0.6, **look)  # fmt: skip
 
