@@ -125,7 +125,8 @@ print(f"{len(heads)} matching heads; {len(turned)} pairs have a dial")
 #
 # <details><summary>What happens</summary>
 #
-# The log odds rise, as if the texts shared more words. The dashed line, the same heads turned to their own text, rises less.
+# The log odds rise, as if the texts shared more words, unless the classifier is sure of a match already. The dashed line, the same heads
+# turned to their own text, rises less.
 #
 # </details>
 #
