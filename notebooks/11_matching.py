@@ -503,7 +503,7 @@ blocked_table.pivot_table(["auc", "overlap_auc"], "training", "evaluation", sort
 #
 # <details><summary>What happens</summary>
 #
-# All effects shrink to a few thousandths of AUC, the dial does not turn, and identical texts stay matches.
+# All falls shrink to a hundredth of AUC or less, the natural dose turns no answer, and identical texts stay matches.
 #
 # </details>
 #
