@@ -18,6 +18,7 @@ from studies import values_of
 from analysis.files import ROOT, git
 from analysis.study.front_page import TEMPLATE, claims_document, front_page, places, saved_claims, verdicts
 from analysis.study.profiles import parameters, parse_name
+from analysis.study.provenance import records_in
 from analysis.study.results import Results
 
 PAGES = ("README.md", "docs/claims.md")
@@ -57,6 +58,15 @@ def test_copies_have_the_parameters_of_the_profile(folder: Path):
         if values_of(nbformat.read(path, as_version=4)) != parameters(notebook, folder.name, named):
             different.append(path.stem)
     assert different == []
+
+
+def test_every_table_and_figure_has_a_run_that_made_it(folder: Path):
+    """Otherwise a file of an older version of the study would stay for ever."""
+    skip_unless_present(folder.name, f"results/{folder.name}/provenance", ["profiles"])
+    records = records_in(folder).values()
+    recorded = {(kind, name) for record in records for kind in ("tables", "figures") for name in record[kind]}
+    saved = {(kind, path.stem) for kind in ("tables", "figures") for path in (folder / kind).iterdir()}
+    assert saved - recorded == set()
 
 
 def test_no_cell_shows_more_pictures_than_it_saves(folder: Path):
