@@ -1,1 +1,1 @@
-"""Do roles predict which heads matter? (this study, across the papers)."""
+"""Do roles predict which heads matter? (this study)."""
