@@ -32,10 +32,11 @@ MULTIPLICITY = (
 )
 HEADER = ("claim", "estimate [95 % interval]", "threshold", "control", "published", "verdict")
 TERMS = (
-    "Intervals are over sequences, and over runs if there are three or more, unless a definition says otherwise; "
+    "Intervals are over sequences (texts, or pairs of them), and over runs if there are three or more, unless a definition says otherwise; "
     "*cross-fitted* heads are chosen on one half of the data and read on the other."
 )
 FOLDED = "<details><summary>Definitions, units and controls</summary>"
+PAIRS = ("sequences", "pairs")  # a pair of texts is a sequence
 WIDTH = 196  # characters of a line
 
 
@@ -43,6 +44,7 @@ def number(value: float) -> str:
     """A number with two decimals, or with three if it is small; an ellipsis for none."""
     if not np.isfinite(value):
         return "…"
+    value += 0  # 0 for -0
     text = f"{value:.2f}" if abs(value) >= 0.095 or value == 0 else f"{value:.3f}"
     return text.replace("-0.000", "0.000")
 
@@ -104,7 +106,7 @@ def definitions(claims: pd.DataFrame, known: Iterable[Claim]) -> str:
             shown = {"Control": row["control"], "For comparison": row["reference"]}
             fields = {"": _units_text(row, claim.unit)}
             usual = "runs and sequences" if row["runs"] >= MINIMUM_RUNS else "sequences"
-            fields["Interval over"] = "" if row["interval"] == usual else row["interval"]
+            fields["Interval over"] = "" if row["interval"] in (usual, usual.replace(*PAIRS)) else row["interval"]
             fields |= {name: compared[name] for name in compared if not pd.isna(shown[name])}
             fields["Note"] = row["reason"] if row["verdict"] not in (INCONCLUSIVE, NOT_APPLICABLE) else ""
         text = f"- **{claim.id}** ({claim.source}). {with_sink(claim.measure, row['token'])} "
@@ -139,8 +141,8 @@ def claims_markdown(
     """The claims of a paper as a table of Markdown, above what its marks mean and the folded definitions.
 
     With `figures`, the folder of the figures, ids link to them and are anchors. Where a figure shows one task, the link
-    is to that of `task`. `others` are claims of other encoders by name: each has a column with estimate, interval and
-    verdict.
+    is to that of `task`. `others` are claims of other encoders by name: each has a column with estimate and interval,
+    and with the verdict where it is another one.
     """
     known = list(known)
     table = _table(claims, known, figures, task, others)
@@ -165,7 +167,8 @@ def _table(
     others: Mapping[str, pd.DataFrame] = {},
 ) -> str:
     """The rows of `cells` as Markdown, with a column of `short_results` for each of the other encoders."""
-    results = {name: short_results(table) for name, table in others.items()}
+    same = dict(zip(claims["claim"], claims["verdict"], strict=True))
+    results = {name: short_results(table, same) for name, table in others.items()}
     names = {claim.id: _linked(claim, figures, task) if figures else claim.id for claim in known}
     header = [*HEADER, *results]
     lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
@@ -179,14 +182,15 @@ def _table(
     return "\n".join(lines)
 
 
-def short_results(claims: pd.DataFrame) -> dict[str, str]:
-    """Estimate, interval and verdict of each claim, as one text."""
-    return {
-        row["claim"]: ", ".join(
-            filter(None, [bracketed(row["estimate"], row["low"], row["high"]), row["verdict"]])
+def short_results(claims: pd.DataFrame, same: Mapping[str, str] = {}) -> dict[str, str]:
+    """Estimate, interval and verdict of each claim, as one text, without a verdict that is the one in `same`."""
+    texts = {}
+    for row in claims.to_dict("records"):
+        verdict = "" if same.get(row["claim"]) == row["verdict"] else row["verdict"]
+        texts[row["claim"]] = ", ".join(
+            filter(None, [bracketed(row["estimate"], row["low"], row["high"]), verdict])
         )
-        for row in claims.to_dict("records")
-    }
+    return texts
 
 
 def _linked(claim: Claim, figures: str, task: str) -> str:
@@ -214,6 +218,7 @@ def claims_page(
     }
     intro = f"Measured on {encoder}. {MULTIPLICITY.format(n=sum(map(len, tables.values())))} Published values are of"
     intro += f" BERT-base unless they say otherwise. {TERMS} {_legends(str(rows))}"
+    intro += " Columns of other encoders name a verdict where it differs." if others else ""
     lines = ["# Claims", "", *textwrap.wrap(intro, WIDTH)]
     for paper, claims in tables.items():
         lines += ["", f'<a id="{paper}"></a>', "", f"## {titles[paper]}", ""]
