@@ -32,8 +32,8 @@ MULTIPLICITY = (
 )
 HEADER = ("claim", "estimate [95 % interval]", "threshold", "control", "published", "verdict")
 TERMS = (
-    "Intervals are over sequences (texts, or pairs of them), and over runs if there are three or more, unless a definition says otherwise; "
-    "*cross-fitted* heads are chosen on one half of the data and read on the other."
+    "Intervals are over sequences (texts, or pairs of them), and over runs if there are three or more, unless a "
+    "definition says otherwise; *cross-fitted* heads are chosen on one half of the data and read on the other."
 )
 FOLDED = "<details><summary>Definitions, units and controls</summary>"
 PAIRS = ("sequences", "pairs")  # a pair of texts is a sequence
@@ -106,7 +106,9 @@ def definitions(claims: pd.DataFrame, known: Iterable[Claim]) -> str:
             shown = {"Control": row["control"], "For comparison": row["reference"]}
             fields = {"": _units_text(row, claim.unit)}
             usual = "runs and sequences" if row["runs"] >= MINIMUM_RUNS else "sequences"
-            fields["Interval over"] = "" if row["interval"] in (usual, usual.replace(*PAIRS)) else row["interval"]
+            fields["Interval over"] = (
+                "" if row["interval"] in (usual, usual.replace(*PAIRS)) else row["interval"]
+            )
             fields |= {name: compared[name] for name in compared if not pd.isna(shown[name])}
             fields["Note"] = row["reason"] if row["verdict"] not in (INCONCLUSIVE, NOT_APPLICABLE) else ""
         text = f"- **{claim.id}** ({claim.source}). {with_sink(claim.measure, row['token'])} "
