@@ -36,8 +36,9 @@ TEMPLATE = "docs/front-page.md"
 # A paragraph of the template that is there if this profile has claims.
 OPTIONAL = re.compile(r"<!-- if ([\w-]+) -->\n(.*?\n\n)", re.DOTALL)
 BESIDE = "glue-mpnet"  # the profile of the second encoder
-# A place of the template for a number of a table: {table.column[row=value; row=value]:format}
-TABLE_PLACE = re.compile(r"\{(\w+)\.(\w+)\[([^\]]*)\](?::([^}]*))?\}")
+# A place of the template for a number of a table: {table.column[row=value; row=value]:format}, and of another profile's
+# table: {profile/table.column[row=value]:format}
+TABLE_PLACE = re.compile(r"\{(?:([\w-]+)/)?(\w+)\.(\w+)\[([^\]]*)\](?::([^}]*))?\}")
 FIRST = ("02_score", "03_test", "11_matching", "99_summary")  # what a newcomer reads first
 TWIN_COLUMNS = ["local_heads", "both_heads", "local_twins", "both_twins"]  # of the table twins
 # The names of how many claims this encoder shares with that of BESIDE.
@@ -204,7 +205,10 @@ def front_page(results: Results, numbers: Mapping[str, str], tables: Mapping[str
     """README.md: the text of docs/front-page.md with numbers of tables and of `places`, and all verdicts."""
     text = (ROOT / TEMPLATE).read_text(encoding="utf-8")
     text = OPTIONAL.sub(lambda paragraph: paragraph[2] if has_claims(paragraph[1]) else "", text)
-    text = TABLE_PLACE.sub(lambda place: table_number(results, *place.groups()), text)
+    text = TABLE_PLACE.sub(
+        lambda place: table_number(results_to_read(place[1]) if place[1] else results, *place.groups()[1:]),
+        text,
+    )
     return filled(text, {**numbers, "verdicts": claims_section(tables)}, TEMPLATE)
 
 

@@ -7,6 +7,8 @@ these tests are skipped then. tests/study/test_study.py checks the same of a fre
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import cache, partial
 from pathlib import Path
 
@@ -32,16 +34,21 @@ changed_copies = cache(copies_of_other_code)
 COSTS = ("offline_minutes", "glue_hours", "mpnet_hours")  # of the machine that made the results
 
 
-def skip_unless_present(profile: str, made: str, sources: list[str]) -> None:
-    """Skips a test if results are not those in git, or older than the scripts or the files that they are made from."""
+@contextmanager
+def present(profile: str, made: str, sources: list[str]) -> Iterator[None]:
+    """Skips a test if results are not those in git, or if it fails and they are older than what they are made from."""
     in_git = (ROOT / ".git").exists()  # else a release: the files as they are
     if in_git and git("status", "--porcelain", "--", f"results/{profile}", *PAGES):
         pytest.skip(f"results/{profile} or a page of it is this machine's own: git checkout brings it back")
     if other := changed_copies(ROOT / "results" / profile):
         pytest.skip(f"results/{profile} waits for a run: the code of {', '.join(other)} has changed")
     commit = in_git and git("log", "-1", "--format=%H", "--", made).decode().strip()
-    if commit and git("diff", "--quiet", commit, "--", *sources) is None:
-        pytest.skip(f"{made} waits for a run: {' or '.join(sources)} has changed since")
+    try:
+        yield
+    except AssertionError:
+        if commit and git("diff", "--quiet", commit, "--", *sources) is None:
+            pytest.skip(f"{made} waits for a run: {' or '.join(sources)} has changed since")
+        raise
 
 
 @pytest.fixture(params=["offline", "glue-minilm"])
@@ -51,76 +58,104 @@ def folder(request, monkeypatch) -> Path:
 
 
 def test_copies_have_the_parameters_of_the_profile(folder: Path):
-    skip_unless_present(folder.name, f"results/{folder.name}/notebooks", ["profiles"])
-    different = []
-    for path in folder.glob("notebooks/*.ipynb"):
-        notebook, named = parse_name(path.stem)
-        if values_of(nbformat.read(path, as_version=4)) != parameters(notebook, folder.name, named):
-            different.append(path.stem)
-    assert different == []
+    with present(folder.name, f"results/{folder.name}/notebooks", ["profiles"]):
+        different = []
+        for path in folder.glob("notebooks/*.ipynb"):
+            notebook, named = parse_name(path.stem)
+            if values_of(nbformat.read(path, as_version=4)) != parameters(notebook, folder.name, named):
+                different.append(path.stem)
+        assert different == []
 
 
 def test_every_table_and_figure_has_a_run_that_made_it(folder: Path):
     """Otherwise a file of an older version of the study would stay for ever."""
-    skip_unless_present(folder.name, f"results/{folder.name}/provenance", ["profiles"])
-    records = records_in(folder).values()
-    recorded = {(kind, name) for record in records for kind in ("tables", "figures") for name in record[kind]}
-    saved = {(kind, path.stem) for kind in ("tables", "figures") for path in (folder / kind).iterdir()}
-    assert saved - recorded == set()
+    with present(folder.name, f"results/{folder.name}/provenance", ["profiles"]):
+        records = records_in(folder).values()
+        recorded = {
+            (kind, name) for record in records for kind in ("tables", "figures") for name in record[kind]
+        }
+        saved = {(kind, path.stem) for kind in ("tables", "figures") for path in (folder / kind).iterdir()}
+        assert saved - recorded == set()
 
 
 def test_no_cell_shows_more_pictures_than_it_saves(folder: Path):
-    skip_unless_present(folder.name, f"results/{folder.name}/notebooks", ["notebooks"])
-    assert cells_with_extra_pictures(folder) == []
+    with present(folder.name, f"results/{folder.name}/notebooks", ["notebooks"]):
+        assert cells_with_extra_pictures(folder) == []
 
 
 def test_index_is_complete(folder: Path):
     """Every verdict, notebook and figure stands in it, and every link leads somewhere."""
     made = f"results/{folder.name}/README.md"
-    skip_unless_present(folder.name, made, SOURCES["index"])
-    assert faults_of_index(folder) == set()
-    text = (ROOT / made).read_text(encoding="utf-8")
-    assert re.findall(r"^- (\w+: \d.*)$", text, re.MULTILINE) == [*verdicts(folder.name)]
+    with present(folder.name, made, SOURCES["index"]):
+        assert faults_of_index(folder) == set()
+        text = (ROOT / made).read_text(encoding="utf-8")
+        assert re.findall(r"^- (\w+: \d.*)$", text, re.MULTILINE) == [*verdicts(folder.name)]
 
 
 def test_every_table_and_column_has_a_meaning(folder: Path):
-    skip_unless_present(folder.name, f"results/{folder.name}/tables", SOURCES["tables"])
-    assert without_meaning(folder) == []
+    with present(folder.name, f"results/{folder.name}/tables", SOURCES["tables"]):
+        assert without_meaning(folder) == []
 
 
 def test_pages_are_filled_from_the_results(monkeypatch):
     """All but the costs of README, which are those of one machine."""
     monkeypatch.delenv("RESULTS_DIR", raising=False)
-    for page in PAGES:
-        skip_unless_present("glue-minilm", page, SOURCES["pages"])
-    results = Results("glue-minilm")
-    tables = saved_claims(results)
-    numbers = places(results) | {name: f"<{name}>" for name in COSTS}
-    page = re.escape(front_page(results, numbers, tables))
-    pattern = re.sub("<(?:" + "|".join(COSTS) + ")>", r"[\\d.–]+", page)
-    assert re.fullmatch(pattern, (ROOT / "README.md").read_text(encoding="utf-8"))
-    effects = results.load_table("matching_effects").query("matching")
-    named = set(re.findall(r"\b\d-\d+\b", (ROOT / TEMPLATE).read_text(encoding="utf-8").split("## How")[0]))
-    assert {*(effects["layer"].astype(str) + "-" + effects["head"].astype(str))} == named
-    page = claims_document(tables, "glue-minilm", "../results/glue-minilm/figures")
-    assert (ROOT / "docs" / "claims.md").read_text(encoding="utf-8") == page
-    visible = re.sub(r"\]\(.*?\)|<.*?>", "", page)
-    assert len([word for word in visible.split() if re.search(r"[^\W\d]", word)]) <= 4_000
+    with ExitStack() as pages:
+        for page in PAGES:
+            pages.enter_context(present("glue-minilm", page, SOURCES["pages"]))
+        results = Results("glue-minilm")
+        tables = saved_claims(results)
+        numbers = places(results) | {name: f"<{name}>" for name in COSTS}
+        page = re.escape(front_page(results, numbers, tables))
+        pattern = re.sub("<(?:" + "|".join(COSTS) + ")>", r"[\\d.–]+", page)
+        assert re.fullmatch(pattern, (ROOT / "README.md").read_text(encoding="utf-8"))
+        effects = results.load_table("matching_effects").query("matching")
+        named = set(
+            re.findall(r"\b\d-\d+\b", (ROOT / TEMPLATE).read_text(encoding="utf-8").split("## How")[0])
+        )
+        assert {*(effects["layer"].astype(str) + "-" + effects["head"].astype(str))} == named
+        page = claims_document(tables, "glue-minilm", "../results/glue-minilm/figures")
+        assert (ROOT / "docs" / "claims.md").read_text(encoding="utf-8") == page
+        visible = re.sub(r"\]\(.*?\)|<.*?>", "", page)
+        assert len([word for word in visible.split() if re.search(r"[^\W\d]", word)]) <= 4_000
 
 
-def test_results_of_ones_own_are_no_fault(tmp_path: Path, monkeypatch):
-    """A run on request, and a table that differs, skip the tests of their profile, and of it alone."""
-    tables = tmp_path / "results/offline/tables"
-    tables.mkdir(parents=True)
-    (tables / "masses.csv").write_text("mass\n1\n")
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch) -> Path:
+    """A repository with the results of a profile and a page of docs/, in place of this one."""
+    for name in ("docs/words.md", "results/offline/tables/masses.csv"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("1\n")
     for command in ("init --quiet", "add .", "-c user.name=a -c user.email=a@b commit --quiet -m results"):
         subprocess.run(["git", *command.split()], cwd=tmp_path, check=True)
     module = sys.modules[__name__]
     monkeypatch.setattr(module, "ROOT", tmp_path)
     monkeypatch.setattr(module, "git", partial(git, root=tmp_path))
-    skip_unless_present("offline", "results/offline/tables", ["docs"])
+    return tmp_path
+
+
+TABLES = "results/offline/tables"
+
+
+def test_results_of_ones_own_are_no_fault(checkout: Path):
+    """A run on request, and a table that differs, skip the tests of their profile, and of it alone."""
+    with present("offline", TABLES, ["docs"]):
+        pass
     for name in ("new.csv", "masses.csv"):
-        (tables / name).write_text("mass\n5\n")
-        skip_unless_present("glue-minilm", "results/offline/tables", ["docs"])
-        with pytest.raises(pytest.skip.Exception, match="is this machine's own"):
-            skip_unless_present("offline", "results/offline/tables", ["docs"])
+        (checkout / TABLES / name).write_text("5\n")
+        with present("glue-minilm", TABLES, ["docs"]):
+            pass
+        with (
+            pytest.raises(pytest.skip.Exception, match="is this machine's own"),
+            present("offline", TABLES, []),
+        ):
+            pass
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_a_fault_of_results_that_wait_for_a_run_is_none(checkout: Path, changed: bool):
+    if changed:
+        (checkout / "docs/words.md").write_text("2\n")
+    outcome = pytest.skip.Exception if changed else AssertionError
+    with pytest.raises(outcome), present("offline", TABLES, ["docs"]):
+        raise AssertionError("a fault")
