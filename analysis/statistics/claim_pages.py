@@ -19,10 +19,7 @@ from analysis.statistics.claims import (
 from analysis.statistics.intervals import MINIMUM_RUNS
 
 MARK, OURS, NEAR = "†", "‡", "§"
-LEGEND = (
-    f"{MARK} The interval of this claim overlaps that of its control, or lies below it: the claim does not distinguish "
-    "these heads from the control."
-)
+LEGEND = f"{MARK} The control's interval overlaps this one, or lies above it."
 OURS_LEGEND = f"{OURS} The threshold is this study's; the paper names none."
 NEAR_LEGEND = f"{NEAR} The verdict would be another one if the threshold moved by a fifth."
 LEGENDS = {MARK: LEGEND, OURS: OURS_LEGEND, NEAR: NEAR_LEGEND}

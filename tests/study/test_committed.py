@@ -51,7 +51,7 @@ def present(profile: str, made: str, sources: list[str]) -> Iterator[None]:
         raise
 
 
-@pytest.fixture(params=["offline", "glue-minilm"])
+@pytest.fixture(params=["offline", "glue-minilm", "glue-mpnet"])
 def folder(request, monkeypatch) -> Path:
     monkeypatch.delenv("RESULTS_DIR", raising=False)
     return ROOT / "results" / request.param
