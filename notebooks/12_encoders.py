@@ -111,7 +111,8 @@ short.rename(index=lambda claim: f"{claim}: {words[claim]}")
 #
 # The published rule labels the heads of both encoders. Above, the encoder of the first profile; below, the authors' BERT-base, from
 # the maps that they released. The darker a head, the more of the tasks give it the role. The number $r$ is the correlation of the two
-# *layer profiles*: the share of heads with the role in each layer, mean over tasks. It is there where both have as many layers.
+# *layer profiles*: the share of heads with the role in each layer, mean over tasks. It is there where both have as many layers. In
+# MPNet heads of the same number share a bias of relative positions in all layers, so that roles of position stand in columns.
 
 # %%
 ROLES = ["local", "syntactic", "delimiter", "cls", "sep", "block"]

@@ -33,7 +33,6 @@ TERMS = (
     "definition says otherwise; *cross-fitted* heads are chosen on one half of the data and read on the other."
 )
 FOLDED = "<details><summary>Definitions, units and controls</summary>"
-PAIRS = ("sequences", "pairs")  # a pair of texts is a sequence
 WIDTH = 196  # characters of a line
 
 
@@ -103,9 +102,8 @@ def definitions(claims: pd.DataFrame, known: Iterable[Claim]) -> str:
             shown = {"Control": row["control"], "For comparison": row["reference"]}
             fields = {"": _units_text(row, claim.unit)}
             usual = "runs and sequences" if row["runs"] >= MINIMUM_RUNS else "sequences"
-            fields["Interval over"] = (
-                "" if row["interval"] in (usual, usual.replace(*PAIRS)) else row["interval"]
-            )
+            of_sequences = row["interval"].replace("pairs", "sequences")  # a pair of texts is a sequence
+            fields["Interval over"] = "" if of_sequences == usual else row["interval"]
             fields |= {name: compared[name] for name in compared if not pd.isna(shown[name])}
             fields["Note"] = row["reason"] if row["verdict"] not in (INCONCLUSIVE, NOT_APPLICABLE) else ""
         text = f"- **{claim.id}** ({claim.source}). {with_sink(claim.measure, row['token'])} "
