@@ -191,7 +191,7 @@ effects = ablation.effects_by_metric(single, labels)
 results.save_table(effects, "michel_effects")
 results.save_table(changes[ablation.ABLATION], "michel_ablation")
 first_effects = effects[effects["seed"] == seeds[0]]
-results.save_figure(rank_panels(first_effects, first_effects["task"].unique()), "michel-F1-ranks")
+results.save_figure(rank_panels(first_effects, first_effects["task"].unique()), "michel-ranks")
 
 # %%
 ranks = first_effects.pivot(index=["task", "layer", "head"], columns="metric", values="rank")
@@ -259,7 +259,7 @@ for axes in panels.axes.flat:
             axes.plot(depth, 100 * rows["change"], "D", **diamond)
 panels.set(xticks=best["layer"].unique()).set_axis_labels(theme.LAYER, "change of the\nmetric (points)")
 name_series(panels)
-results.save_figure(panels.figure, "michel-F2-one-head")
+results.save_figure(panels.figure, "michel-T3-one-head")
 
 # %%
 means = points.groupby("chosen_on")["change"].mean()
@@ -321,7 +321,7 @@ for axes, ((data_a, data_b, metric), heads) in zip(grid, by_metric, strict=True)
     axes.margins(0.2)
     names = [f"{head.layer}-{head.head}" for head in largest.itertuples()]
     theme.name_points(axes, largest[["a", "b"]].to_numpy(), names, heads[["a", "b"]].to_numpy())
-results.save_figure(figure, "michel-F3-transfer")
+results.save_figure(figure, "michel-F2-transfer")
 
 # %%
 halves = transfer["data_a"].str.contains(",").astype(bool)

@@ -117,7 +117,7 @@ panels = sns.relplot(
 )  # fmt: skip
 panels.set_titles("{col_name}").refline(y=0, color="black", linewidth=0.6)
 panels.set(xscale="log")
-results.save_figure(panels.figure, "michel-F4-importance")
+results.save_figure(panels.figure, "michel-importance")
 
 # %%
 agreement = pruning.importance_agreement(importances, effects)
@@ -214,7 +214,7 @@ if trained_logits:
     figure = panels.figure
 else:
     figure = theme.empty("no run trained successfully")
-results.save_figure(figure, "michel-F5-pruning")
+results.save_figure(figure, "michel-F3-pruning")
 
 # %% [markdown]
 # How many heads can go "without noticeable loss"? We count steps until one of them loses more than a fifth of the lead: `share` is
@@ -278,7 +278,7 @@ axes.set_xscale("log", base=2)
 axes.set_xticks(gpu["batch"], labels=gpu["batch"].astype(str))
 axes.set(xlabel="sequences per batch", ylabel="speed-up (times)")
 axes.figure.legend(loc="outside upper center")
-results.save_figure(axes.figure, "michel-F6-speed")
+results.save_figure(axes.figure, "michel-T4-speed")
 
 # %%
 row = times[times["model"] == speed_models[0]].iloc[-1]
@@ -325,7 +325,7 @@ if courses:
     figure = panels.set_axis_labels("heads pruned", "accuracy (proportion)").figure
 else:
     figure = theme.empty("no task was fine-tuned again")
-results.save_figure(figure, "michel-F7-course")
+results.save_figure(figure, "michel-F5-course")
 
 # %%
 by_fraction = accuracy.groupby(["heads", "fraction"])["value"].mean().unstack().reindex(columns=fractions)

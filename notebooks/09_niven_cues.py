@@ -87,7 +87,7 @@ productivity, coverage = right / applicability, applicability / len(splits["trai
 print(f"applicability {applicability}, productivity {productivity:.2f}, coverage {coverage:.2f}")
 
 # %% [markdown]
-# ## Which words and pairs of words are productive? (F1)
+# ## Which words and pairs of words are productive? (table 2)
 #
 # The same for every word and every pair of adjacent words. "not" and the most frequent pairs whose 95 % bootstrap interval lies above
 # chance have their interval and, above it, their name. On ARCT, a diamond is "not" in Table 2 of the paper.
@@ -96,7 +96,7 @@ print(f"applicability {applicability}, productivity {productivity:.2f}, coverage
 cues = arguments.cue_table(splits, applicable_minimum, resamples, seed)
 results.save_table(cues, "niven_cues")
 published = accuracy.published("cues", argument_source)
-results.save_figure(drawing.cue_panels(cues, published), "niven-F1-cues")
+results.save_figure(drawing.cue_panels(cues, published), "niven-T2-cues")
 
 # %%
 rows = cues[cues["cue"] == "not"].set_index("split")

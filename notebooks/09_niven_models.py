@@ -114,7 +114,7 @@ Markdown(
 )
 
 # %% [markdown]
-# ## How accurate are models that see a part of the argument? (F2)
+# ## How accurate are models that see a part of the argument? (tables 1 and 3)
 #
 # A dot is a run. Bars are 95 % intervals over points and, with three runs or more, over runs. On ARCT, diamonds are the means of the
 # paper; beside our encoder they are **of BERT-large**. Small models are not trained on the adversarial set: they add one number for the
@@ -125,7 +125,7 @@ accuracies, summary = accuracy.accuracy_table(answers), accuracy.summary_table(a
 results.save_table(accuracies, "niven_accuracy")
 results.save_table(summary, "niven_summary")
 published = accuracy.published("results", argument_source)
-results.save_figure(drawing.accuracy_panels(accuracies, summary, published), "niven-F2-accuracy")
+results.save_figure(drawing.accuracy_panels(accuracies, summary, published), "niven-T1-accuracy")
 
 # %%
 original = summary[(summary["tested_on"] == "original") & (summary["trained_on"] == "original")]
@@ -160,7 +160,7 @@ results.save_table(differences, "niven_differences")
 differences[differences["first"] == "full"].style.format(precision=2).hide()
 
 # %% [markdown]
-# ## Does the claim matter? The two halves of the adversarial set (F3)
+# ## Does the claim matter? The two halves of the adversarial set
 #
 # A point and its copy have the same warrants and the same reason, and opposite labels. A model that ignores the claim gives both the
 # same answer, so that it is right in exactly one of them, and its two accuracies sum to 1. With the small models they do so by
@@ -221,7 +221,7 @@ columns = ["model", "setup", "follows", "right", "wrong", "absent", "always_righ
 accuracy.published("reliance")[columns].style.format(precision=2).hide()
 
 # %% [markdown]
-# ## Which heads attend to the cue? (F4)
+# ## Which heads attend to the cue?
 #
 # The sieve marks the pieces of "not" in the warrant (not, cannot, the end of n't), and a head with uniform attention scores 1. The
 # fine-tuned encoders are compared with the pre-trained one on the same warrants, with a correction over heads. A mark is a head and run;
@@ -232,7 +232,7 @@ states = runs.finetuned_states(sets, cache, trainer, answers, device)
 rule = Rule(minimum=minimum, resamples=resamples, seed=seed, unit="cluster")
 changes = heads.heads_by_setup(model, states, splits["test"], rule, max_tokens)
 results.save_table(changes, "niven_heads")
-results.save_figure(drawing.head_panels(changes), "niven-F4-heads")
+results.save_figure(drawing.head_panels(changes), "niven-heads")
 
 # %%
 top = changes.sort_values("finetuned", ascending=False).iloc[0]
@@ -242,7 +242,7 @@ finding(
 )
 
 # %% [markdown]
-# ## Do these heads carry the cue to the answer? (F5)
+# ## Do these heads carry the cue to the answer?
 #
 # We ablate the heads that attend to the cue most, together: their outputs are multiplied by 0. If they carry the cue, accuracy falls
 # where the cue is right and rises where it is wrong. Controls are random sets of as many heads of the same layers.
@@ -254,7 +254,7 @@ logits = heads.ablate_cue_heads(
 )
 ablations = heads.ablation_table(logits, splits["test"], resamples, seed)
 results.save_table(ablations, "niven_interventions")
-results.save_figure(drawing.ablation_panels(ablations), "niven-F5-without-heads")
+results.save_figure(drawing.ablation_panels(ablations), "niven-without-heads")
 
 # %%
 cue_sets = ablations[ablations["intervention"] == accuracy.CUE_HEADS]
