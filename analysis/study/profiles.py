@@ -37,7 +37,8 @@ CONDITIONS = {  # of ranges.yaml: whether a value meets one, and what a message 
     "entries": (lambda values, limit: len(values) >= limit, "name at least {}"),
     "distinct": (lambda values, _: all(values.count(value) == 1 for value in values), "name nothing twice"),
 }
-NOT_RUN = "not_run"  # a key beside the sections: a list of notebooks that the profile does not run
+# Keys beside the sections: the notebooks that the profile does not run, and the profile whose sections it takes over.
+NOT_RUN, LIKE = "not_run", "like"
 ANNOTATIONS = {"int": int, "float": float, "str": str, "bool": bool, "list": list, "__builtins__": {}}
 
 
@@ -88,14 +89,38 @@ _read = cache(parse_yaml)
 
 
 def load_profile(profile: str) -> dict[str, Any]:
-    """The sections of profiles/<profile>.yaml, and its list NOT_RUN; raises InputError for a name that is unknown."""
-    check_choice(
-        f"unknown profile {profile!r}", profile, sorted(path.stem for path in PROFILES.glob("*.yaml"))
-    )
+    """The sections of profiles/<profile>.yaml, and its list NOT_RUN.
+
+    A profile that is `like` another one has all sections of it, and its own values in place of single ones there.
+    Raises InputError for a name that is unknown, and for a profile like one that is itself like another.
+    """
+    sections = _own_sections(profile)
+    if (other := sections.pop(LIKE, None)) is None:
+        return sections
+    path = PROFILES / f"{profile}.yaml"
+    check_choice(f"{path}: {LIKE}: unknown profile {other!r}", other, _profile_names())
+    base = _own_sections(other)
+    if LIKE in base:
+        raise InputError(
+            f"{path}: {LIKE}: {other} is itself like {base[LIKE]}: name a profile that is like no other one"
+        )
+    for name, values in sections.items():
+        base[name] = values if name == NOT_RUN else base.get(name, {}) | values
+    return base
+
+
+def _profile_names() -> list[str]:
+    return sorted(path.stem for path in PROFILES.glob("*.yaml"))
+
+
+def _own_sections(profile: str) -> dict[str, Any]:
+    """What stands in profiles/<profile>.yaml; raises InputError for an unknown name, section or key."""
+    check_choice(f"unknown profile {profile!r}", profile, _profile_names())
     path = PROFILES / f"{profile}.yaml"
     sections = _read(path.read_bytes(), path) or {}
+    kinds = {NOT_RUN: list, LIKE: str}
     if not isinstance(sections, dict) or not all(
-        isinstance(values, (list if name == NOT_RUN else dict) | None) for name, values in sections.items()
+        isinstance(values, kinds.get(name, dict) | None) for name, values in sections.items()
     ):
         raise InputError(
             f"{path}: write sections such as 'common:', and below them indented lines 'name: value'"
@@ -103,12 +128,13 @@ def load_profile(profile: str) -> dict[str, Any]:
     known = {name: {*declared(name)} - {"profile"} for name in notebook_names()}
     for name in sections.get(NOT_RUN) or []:
         check_choice(f"{path}: {NOT_RUN}: unknown notebook {name!r}", name, known)
-    known |= {"common": set().union(*known.values()), NOT_RUN: sections.get(NOT_RUN)}
+    known |= {"common": set().union(*known.values()), NOT_RUN: None, LIKE: None}
     for section, values in sections.items():
         check_choice(f"{path}: unknown section {section!r}", section, known)
-        for key in values or {}:
+        for key in values or {} if section not in kinds else ():
             check_choice(f"{path}: unknown key {key!r} in section {section!r}", key, sorted(known[section]))
-    return {section: values or {} for section, values in sections.items()}
+    empty = {NOT_RUN: [], LIKE: None}
+    return {section: values or empty.get(section, {}) for section, values in sections.items()}
 
 
 def made_up(profile: str) -> bool:

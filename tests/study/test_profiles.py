@@ -115,8 +115,39 @@ def test_tasks_fit_the_source(study: Study, profile: str, message: str):
 
 def test_the_profiles_on_real_texts_name_their_files(tmp_path, monkeypatch):
     monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
-    for profile in ("glue-minilm", "glue-mpnet", "paper"):
+    for profile in ("glue-minilm", "glue-mpnet", "glue-bert", "paper"):
         profiles.write_parameters(profile)
+
+
+def test_a_profile_like_another_one(study: Study):
+    """It replaces single values; its list of notebooks that are not run replaces the other one."""
+    study.notebook("01_first")
+    study.notebook("02_second")
+    study.profile("base", "not_run: [02_second]\ncommon: {n: 10, rate: 0.5}\n01_first: {flag: true}\n")
+    study.profile("mine", "like: base\ncommon: {n: 20}\n01_first:\n")
+    shared = {"rate": 0.5, "flag": True}
+    expected = profiles.parameters("01_first", "base") | {"profile": "mine", "n": 20} | shared
+    assert profiles.parameters("01_first", "mine") == expected
+    assert profiles.not_run("mine") == ["02_second"]
+    study.profile("mine", "like: base\nnot_run:\n")
+    assert profiles.not_run("mine") == []
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ("like: mine", "like: base is itself like mine: name a profile that is like no other one"),
+        ("like: quick", "like: base is itself like quick: name a profile that is like no other one"),
+        (None, "like: unknown profile 'base': choose from"),
+    ],
+)
+def test_like_reaches_one_profile(study: Study, other: str | None, message: str):
+    """A circle and a chain are one line, as is a profile that does not exist."""
+    study.notebook("01_first")
+    study.profile("mine", "like: base")
+    if other:
+        study.profile("base", other)
+    assert error_of(profiles.load_profile, "mine").startswith(f"{study.profiles / 'mine.yaml'}: {message}")
 
 
 def test_notebooks_that_are_not_run_have_no_tasks(study: Study):
