@@ -100,7 +100,12 @@ history = pd.concat(
     or [pd.DataFrame(columns=["seed", "epoch", "measure", "value"])]
 )
 if len(history):  # ready checkpoints have no log
-    results.save_figure(training_curves(history), f"F0-training-{task}")
+    results.save_figure(
+        training_curves(history),
+        f"F0-training-{task}",
+        "Training loss and dev scores of a fine-tuning run, over its steps. A score that stays at the "
+        "dashed line of the constant answer means that the run has learnt nothing.",
+    )
 
 # %% [markdown]
 # The figure shows the training loss (nats) and, where every epoch is scored, the scores on the dev examples.

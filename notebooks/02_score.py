@@ -88,7 +88,12 @@ layout, attention = read_attention(model, example, max_tokens)
 tokens = list(layout.tokens)
 marked = {role: np.flatnonzero(sieve.any(axis=1) & (layout.text >= 0)) for role, sieve in sieves.items()}
 current = {role: int(rows[len(rows) // 2]) for role, rows in marked.items()}
-results.save_figure(sieve_diagrams(tokens, sieves, current), f"F1-sieves-{task}")
+results.save_figure(
+    sieve_diagrams(tokens, sieves, current),
+    f"F1-sieves-{task}",
+    "The sieve of each role on one pair of sentences; arrows lead from the outlined token to those that its "
+    "role marks. The score of a head is the attention along such arrows, compared with uniform attention.",
+)
 
 # %% [markdown]
 # ## One score by hand
@@ -144,7 +149,13 @@ for role in [role for role in (*COARSE, "match") if means.sel(role=role).notnull
     place = means.sel(role=role).argmax(["layer", "head"])
     places[role] = (int(place["layer"]), int(place["head"]))
     panels[f"{role}: layer {places[role][0]}, head {places[role][1]}"] = (attention[places[role]], tokens)
-results.save_figure(attention_maps(panels), f"F2-attention-{task}")
+results.save_figure(
+    attention_maps(panels),
+    f"F2-attention-{task}",
+    "Attention maps, on one pair of sentences, of the head with the highest mean score of each role. Local "
+    "heads show a diagonal, delimiter heads columns, and matching heads single cells in the other text; a "
+    "block head would show squares.",
+)
 
 # %%
 layer, head = places[list(places)[-1]]
@@ -165,7 +176,12 @@ finding(
 
 # %%
 panels = {role: (scores, table, role) for role in theme.in_order(table["role"])}
-results.save_figure(score_histograms(panels, tau), f"F3-distributions-{task}")
+results.save_figure(
+    score_histograms(panels, tau),
+    f"F3-distributions-{task}",
+    "Scores of single sequences by role, of all heads, a typical head and the head nearest to the "
+    "threshold. A long tail means that a mean above the threshold can come from a few sequences.",
+)
 
 # %%
 skewness = scores.to_series().groupby(["role", "layer", "head"]).skew().dropna()
@@ -186,7 +202,13 @@ mean_scores = {role: np.maximum(theme.layer_head(table, role, "mean"), 1e-3) for
 has_role = {role: theme.layer_head(table, role, "assigned") == 1 for role in roles}
 label = "mean sieve bias score, logarithmic\n(1 = uniform attention; dot: head has the role)"
 figure = head_grids(mean_scores, label, has_role, cmap="vlag", norm=LogNorm(1 / 30, 30))
-results.save_figure(figure, f"F3-means-{task}")
+results.save_figure(
+    figure,
+    f"F3-means-{task}",
+    "Mean scores of all heads by role, on a logarithmic scale centred at uniform attention; dots mark heads "
+    "that pass the test. Red cells without a dot are heads that attend to the tokens of the role, but less "
+    "than the threshold asks or not on every sequence.",
+)
 
 # %%
 uniform = np.log(scores.tokens).mean().item() if weighted_block else 1.0

@@ -112,7 +112,12 @@ theme.heads_by_layer(axes, layers, heads)
 axes.hlines(np.cumsum([*map(len, families)]) - 0.5, -0.5, layers * heads - 0.5, color="0.4", linewidth=0.6)
 axes.set(ylim=(len(order) - 0.5, -0.5), xlabel=theme.HEADS_BY_LAYER, ylabel="role (bar: the head has it)")
 axes.set_yticks(range(len(order)), order)
-results.save_figure(axes.figure, f"F4-assignment-{task}")
+results.save_figure(
+    axes.figure,
+    f"F4-assignment-{task}",
+    "One column per head and one row per role; a bar means that the head has the role by the published "
+    "rule. A column with bars of several coarse roles is a head that the paper calls multi-functional.",
+)
 
 # %%
 heads_by_role = table.groupby("role", sort=False)["assigned"].sum(min_count=1)
@@ -155,7 +160,13 @@ scale = {"cmap": SEQUENTIAL, "vmin": 0, "vmax": 1, "cbar_kws": {"label": "share 
 sns.heatmap(shares_of_row, annot=overlap, fmt="d", ax=axes["share"], **scale)
 axes["share"].set(xlabel="have this role too", ylabel="heads with this role")
 axes["share"].tick_params(labelsize=7)
-results.save_figure(figure, f"F5-sets-{task}")
+results.save_figure(
+    figure,
+    f"F5-sets-{task}",
+    "Left: heads by the exact set of their coarse roles; right: of the heads with the role of a row, how "
+    "many have that of a column. Overlap alone shows no second function, since heads that know only "
+    "positions overlap as well (the table below).",
+)
 
 # %% [markdown]
 # Of the local heads, the paper finds that 42 to 89 % are syntactic as well. Such an overlap needs no head with two functions:
@@ -216,7 +227,12 @@ for axes, role in zip(grid, ["local", "syntactic", "block", "nsubj", "dobj", "am
 figure.legend(*grid[0].get_legend_handles_labels(), ncols=3, loc="outside upper center")
 figure.supxlabel("mean sieve bias score (log scale; 1: uniform attention; dashed: τ)")
 figure.supylabel(f"{total} heads, ordered by score")
-results.save_figure(figure, f"F10-forest-{task}")
+results.save_figure(
+    figure,
+    f"F10-forest-{task}",
+    "Each head's mean score with its interval, and the mean score of its control on the same line. Heads "
+    "right of the dashed line have the role; those close to their circle do no more than the control.",
+)
 
 # %%
 counts = roles.role_counts(table)

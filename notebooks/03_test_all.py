@@ -84,7 +84,12 @@ coarse_scores = {
     for role in roles.COARSE
     for task in tasks
 }
-results.save_figure(score_histograms(coarse_scores, tau, columns=len(tasks)), "F3-distributions")
+results.save_figure(
+    score_histograms(coarse_scores, tau, columns=len(tasks)),
+    "F3-distributions",
+    "Scores of single sequences by task and coarse role, of all heads, a typical head and the head nearest "
+    "to the threshold. A long tail means that a mean above the threshold can come from a few sequences.",
+)
 
 # %% [markdown]
 # ## Are the tests decided? (F9)
@@ -106,7 +111,12 @@ sns.histplot(
     ax=axes,
 )
 axes.set(xlabel="p-value of the published test", ylabel="proportion of heads and roles")
-results.save_figure(axes.figure, "F9-p-values")
+results.save_figure(
+    axes.figure,
+    "F9-p-values",
+    "The p-values of the published test over all heads, roles and tasks. Bars at the two ends are decided "
+    "tests; those between would be decided by other sequences.",
+)
 
 # %%
 extreme = ((finetuned["p"] < 0.05) | (finetuned["p"] > 0.95))[finetuned["p"].notna()]
@@ -146,7 +156,12 @@ scale = {
     "ticks": range(most + 1),
 }
 figure = head_grids(titled, "tasks in which the head has the role", columns=4, **scale)
-results.save_figure(figure, "F6-role-map")
+results.save_figure(
+    figure,
+    "F6-role-map",
+    "One map per role: the darker a head, the more of the fine-tuned encoders give it the role. Heads that "
+    "are dark keep their role whatever the task; pale ones have it on some texts only.",
+)
 
 # %%
 heads = (
@@ -170,7 +185,12 @@ heads[tasks].astype("Int64").rename_axis(columns="heads with the role")
 # %%
 counts = layer_counts(table)
 results.save_table(counts, "layers")
-results.save_figure(role_layer_maps(counts, "heads", "heads with the role", row="state"), "F7-layers")
+results.save_figure(
+    role_layer_maps(counts, "heads", "heads with the role", row="state"),
+    "F7-layers",
+    "Heads with each role by layer, before and after fine-tuning, by task. Lines of one course in all "
+    "panels show a role that has its place in the encoder, whatever the task.",
+)
 
 # %% [markdown]
 # The same counts of the authors' BERT-base, from the maps that they released (20 sequences of each task).
@@ -181,7 +201,12 @@ released = released[released["task"].isin(tasks)]
 if len(released):  # none of toy tasks
     released = pd.concat([released[released["task"] == task] for task in tasks])
     figure = role_layer_maps(layer_counts(released), "heads", "heads with the role", row="state")
-    results.save_figure(figure, "F7-layers-bert-base")
+    results.save_figure(
+        figure,
+        "F7-layers-bert-base",
+        "Heads with each role by layer, in the maps of BERT-base that the authors released. Look for layers "
+        "with fewer than three syntactic heads, which the paper calls very rare.",
+    )
 
 # %%
 if len(released):
@@ -204,7 +229,13 @@ finding(text if len(released) else "The released maps are of GLUE tasks, which t
 if len(released):
     maps = tasks_with_role(released)
     label = "tasks in which the head of BERT-base has the role"
-    results.save_figure(head_grids(maps, label, columns=5, **scale), "F6-role-map-bert-base")
+    results.save_figure(
+        head_grids(maps, label, columns=5, **scale),
+        "F6-role-map-bert-base",
+        "The same maps for the authors' BERT-base: the darker a head, the more of the four tasks give it "
+        "the role. Compare the layers in which a role sits with those of the maps above, which are another "
+        "encoder's.",
+    )
 
 # %%
 coarse = roles.coarse_memberships(finetuned)
@@ -253,7 +284,13 @@ for bars in axes.containers:
 axes.margins(x=0.1)
 axes.set(xlabel=f"heads of {len(tasks)} fine-tuned encoders", ylabel="")
 axes.legend(title="", loc="lower center", bbox_to_anchor=(0.4, 1), ncols=1)
-results.save_figure(axes.figure, "F10-labels")
+results.save_figure(
+    axes.figure,
+    "F10-labels",
+    "Three counts for each role: labels of the published rule, those of heads that exceed their control, "
+    "and those that do so by the margin. Where the last bar is short, the control explains most of the "
+    "labels.",
+)
 
 # %%
 syntactic = counts.drop(columns="ratio").loc["syntactic"]

@@ -85,7 +85,12 @@ control = evidence.restricted_to(
 frames = measures(sample, control, sink(load_encoder(encoder)))
 claims = claim_table(CLAIMS, frames, measures(evidence.evidence_of_labels(published.roles())))
 results.save_table(claims, "claims-pande2021")
-results.save_figure(forest_plot(claims, CLAIMS), "F14-claims")
+results.save_figure(
+    forest_plot(claims, CLAIMS),
+    "F14-claims",
+    "The claims of Pande et al.: estimate, interval, range over tasks, control and threshold, each row on "
+    "its own scale. Crosses on the claim's side mean that the control would support the claim as well.",
+)
 
 # %%
 Markdown(claims_markdown(claims, CLAIMS))

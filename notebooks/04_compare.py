@@ -120,7 +120,12 @@ label = (
     "standardised change of the mean score, in sd\n(blue: lower after fine-tuning; red: higher; dot: p < α)"
 )
 scale = {"cmap": "vlag", "norm": AsinhNorm(0.5, -most, most), "ticks": [-most, -1, 0, 1, most]}
-results.save_figure(head_grids(grids, label, certain, columns=len(tasks), **scale), "F8-change")
+results.save_figure(
+    head_grids(grids, label, certain, columns=len(tasks), **scale),
+    "F8-change",
+    "Change of the mean score of each head by fine-tuning, in standard deviations, by role and task; dots "
+    "mark changes that are more than chance. The layers with the darkest cells changed most.",
+)
 
 # %%
 sizes = {task: [np.abs(grid) for (_, other), grid in standardised.items() if other == task] for task in tasks}
@@ -144,7 +149,12 @@ finding(
 moves = transitions(before, after)
 both = moves.melt(["task", "layer", "role"], ["gained", "lost"], "move", "heads")
 figure = role_layer_maps(both, "heads", "heads that gain or lose the role", row="move")
-results.save_figure(figure, "F8-transitions")
+results.save_figure(
+    figure,
+    "F8-transitions",
+    "Heads that gain or lose each role by fine-tuning, by layer. Gains in one layer for several roles at "
+    "once point to attention that left the special tokens.",
+)
 
 # %%
 by_layer = moves.groupby("layer")[["gained", "lost"]].sum()
@@ -187,7 +197,12 @@ parts = [
 ]
 masses = pd.concat(parts, ignore_index=True)
 results.save_table(masses[["task", "state", "layer", "head", "sep", "cls", "other"]], "masses")
-results.save_figure(mass_lines(masses, tasks), "F8-attention-mass")
+results.save_figure(
+    mass_lines(masses, tasks),
+    "F8-attention-mass",
+    "Attention to [SEP], [CLS] and other tokens by layer, before and after fine-tuning. Where attention "
+    "leaves the special tokens it goes to words, which can raise the scores of several roles at once.",
+)
 
 # %%
 words = 100 * masses.pivot_table(index="layer", columns="state", values="other")
@@ -225,7 +240,12 @@ for task in tasks:
 counts = run_labels.groupby(["task", "seed", "role"], sort=False, dropna=False)[rules].sum(min_count=1)
 counts = counts.rename(columns=LABELS).reset_index()
 results.save_table(counts, "seeds")
-results.save_figure(run_counts(counts, tasks), "F13-seeds")
+results.save_figure(
+    run_counts(counts, tasks),
+    "F13-seeds",
+    "Heads with each role in every fine-tuning run, and before fine-tuning (line). Where the marks of the "
+    "runs coincide, one run speaks for the others.",
+)
 
 # %%
 agreement = label_agreement(run_labels)

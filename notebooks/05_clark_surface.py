@@ -114,7 +114,13 @@ for axes, row in zip(grid, patterns.itertuples(), strict=True):
     axes.set_title(f"{row.pattern}: head {row.layer}-{row.head}")
 figure.supxlabel("attending token (left), attended token (right)")
 figure.supylabel("tokens of the sequence, in order")
-results.save_figure(figure, "clark-F1-heads")
+results.save_figure(
+    figure,
+    "clark-F1-heads",
+    "Lines run from each attending token (left) to the tokens that it attends to (right), as opaque as the "
+    "weight. A panel stands for the head that shows one pattern more than any other (Figure 1 of Clark et "
+    "al.).",
+)
 
 # %%
 broad = next(row for row in patterns.itertuples() if row.pattern == "broad")
@@ -189,7 +195,13 @@ grid[0].set_ylabel("proportion of attention")
 stretched = "" if stretch == 1 else ", stretched to this depth"
 notes = [f"dashed: BERT-base on Wikipedia (published){stretched}"] if beside else []
 figure.supxlabel("; ".join([*notes, "bar at the right edge: uniform attention"]), fontsize=7.5)
-results.save_figure(figure, "clark-F2-surface")
+results.save_figure(
+    figure,
+    "clark-F2-surface",
+    "Follow the lines of [CLS] (sky) and [SEP] (wine) from layer to layer, and compare them with the dashed "
+    "lines of BERT-base. A token whose line lies far above its short bar (uniform attention) is a sink, on "
+    "which heads rest (Figure 2 of Clark et al.).",
+)
 
 # %%
 finding(
@@ -272,7 +284,13 @@ if language_model:
     figure = gradient_figure(by_head)
 else:
     figure = theme.empty(f"not applicable: {model.name} is no masked language model")
-results.save_figure(figure, "clark-F3-gradients")
+results.save_figure(
+    figure,
+    "clark-F3-gradients",
+    "Compare the line of the sink with that of other tokens, on a logarithmic axis. Where it lies lower, "
+    "the loss changes less with attention to the sink; without a language model there is no such loss "
+    "(Figure 3 of Clark et al.).",
+)
 
 # %%
 if language_model:
@@ -307,7 +325,12 @@ for axes, (name, title) in zip(
     axes.set(title=title, xlabel=theme.LAYER, xticks=range(model.layers), ylim=(0, 1.08 * uniform[name]))
 grid[0].set_ylabel("entropy (nats)")
 figure.supxlabel("; ".join([*notes, "dotted: uniform attention"]), fontsize=7.5)
-results.save_figure(figure, "clark-F4-entropy")
+results.save_figure(
+    figure,
+    "clark-F4-entropy",
+    "Dots near the dotted line are heads that attend to all tokens almost equally; dashed lines are "
+    "BERT-base. The course over the layers shows where attention is broad (Figure 4 of Clark et al.).",
+)
 
 # %%
 entropy = table.groupby("layer")["entropy"].mean()

@@ -144,7 +144,12 @@ axes.set_yticks(place, names)
 axes.set(ylim=(len(relations) - 0.5, -0.5), xlim=(-0.02, 1.02), ylabel="relation")
 axes.set_xlabel("accuracy (proportion of arcs of the held-out half)")
 axes.figure.legend(ncols=2, loc="outside lower center")
-results.save_figure(axes.figure, "clark-T1-dependencies")
+results.save_figure(
+    axes.figure,
+    "clark-T1-dependencies",
+    "Compare each circle, the best head, with its diamond, the best fixed offset. A circle to the right of "
+    "its diamond is a head that knows more about the relation than position (Table 1 of Clark et al.).",
+)
 
 # %%
 largest = relations.loc[relations["gain"].idxmax()]
@@ -240,7 +245,13 @@ grid[0].set_ylim(len(systems) - 0.5, -0.5)
 if not made_up:
     figure.legend(*grid[0].get_legend_handles_labels(), loc="outside upper right")
 figure.supxlabel(f"antecedent found (proportion of {systems['n'].max()} anaphors, by kind)")
-results.save_figure(figure, "clark-T2-coreference")
+results.save_figure(
+    figure,
+    "clark-T2-coreference",
+    "Each panel is a kind of mention; compare the lowest row, the best head, with the rules above it. "
+    "Hollow diamonds are the values of the paper, on other documents and with a head chosen on them (Table "
+    "2 of Clark et al.).",
+)
 
 # %%
 head, rule = (part.loc[part["all"].idxmax()] for part in (systems[is_head], systems[~is_head]))
@@ -307,7 +318,12 @@ for axes, sketch in zip(grid, sketches, strict=True):
     axes.set_title(sketch.title)
 figure.supxlabel("left: attending word; right: attended word; dotted: gold arc; [CLS] and [SEP] masked")
 figure.supylabel("word of the sentence, from the first down")
-results.save_figure(figure, "clark-F5-heads")
+results.save_figure(
+    figure,
+    "clark-F5-heads",
+    "Vermilion lines are the weights among which the head chooses, the dotted line is the gold arc. In a "
+    "hit the strongest vermilion line is the gold arc; in a miss it is another (Figure 5 of Clark et al.).",
+)
 
 # %%
 finding(
@@ -344,7 +360,13 @@ figure.supylabel(f"MDS of Jensen-Shannon distances (stress {clusters['stress'].i
 
 names = [f"{row.layer}-{row.head}" for row in rings.itertuples()]
 theme.name_points(left, rings[["x", "y"]].to_numpy(), names, clusters[["x", "y"]].to_numpy())
-results.save_figure(figure, "clark-F6-clusters")
+results.save_figure(
+    figure,
+    "clark-F6-clusters",
+    "Each point is a head, and points that lie close have similar attention; rings mark heads that find a "
+    "relation or antecedents. Neighbours of one colour on the right are heads of one layer (Figure 6 of "
+    "Clark et al.).",
+)
 
 # %%
 finding(
@@ -387,7 +409,13 @@ if not made_up:
     axes.figure.legend(loc="outside lower center")
 axes.set_yticks(ordered.index, names)
 axes.set(xlim=(0, 100), xlabel="unlabelled attachment score without punctuation (%), mean over seeds")
-results.save_figure(axes.figure, "clark-T3-probes")
+results.save_figure(
+    axes.figure,
+    "clark-T3-probes",
+    "Compare the probes of the trained encoder (blue) with those of distances, of random layers, and of the "
+    "next word alone (grey). What the blue ones have more is syntax that attention learnt in training "
+    "(Table 3 of Clark et al.).",
+)
 
 # %%
 best = means.loc[means["mean"].idxmax()]
@@ -430,7 +458,12 @@ names = [*TABLES, OPTIONAL] if load_language_model(encoder) else TABLES
 frames = measures({name: results.load_table(f"clark_{name}") for name in names}, sink(load_encoder(encoder)))
 claims = claim_table(CLAIMS, frames, made_up=made_up)
 results.save_table(claims, "claims-clark2019")
-results.save_figure(forest_plot(claims, CLAIMS), "clark-claims")
+results.save_figure(
+    forest_plot(claims, CLAIMS),
+    "clark-claims",
+    "Each row is a claim with its estimate, interval and threshold, on an axis of its own. An interval on "
+    "one side of the threshold decides the claim.",
+)
 
 # %%
 Markdown(claims_markdown(claims, CLAIMS))

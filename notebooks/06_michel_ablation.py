@@ -139,7 +139,13 @@ grid[1, 0].set(ylabel="heads")
 figure.colorbar(mesh, ax=grid[0], label="change of the\nmetric (points)", format="{x:g}")
 figure.supxlabel("change of the metric (points)")
 figure.legend(*grid[0, 0].get_legend_handles_labels(), ncols=2, loc="outside upper center")
-results.save_figure(figure, "michel-F1-heads")
+results.save_figure(
+    figure,
+    "michel-F1-heads",
+    "Above, red cells are heads whose ablation lowers the score, with dots and rings for tests; below, all "
+    "heads as a histogram. A peak at zero with a thin tail means that few heads matter one at a time "
+    "(Figure 1 of Michel et al.).",
+)
 
 # %%
 summary = ablation.overview(changes, alpha)
@@ -191,7 +197,13 @@ effects = ablation.effects_by_metric(single, labels)
 results.save_table(effects, "michel_effects")
 results.save_table(changes[ablation.ABLATION], "michel_ablation")
 first_effects = effects[effects["seed"] == seeds[0]]
-results.save_figure(rank_panels(first_effects, first_effects["task"].unique()), "michel-ranks")
+results.save_figure(
+    rank_panels(first_effects, first_effects["task"].unique()),
+    "michel-ranks",
+    "Black heads lower the AUC when they are ablated, grey ones have no measurable effect on it. Grey heads "
+    "fill the square, since their ranks are noise; a black head off the diagonal also shifts the answers "
+    "towards one class.",
+)
 
 # %%
 ranks = first_effects.pivot(index=["task", "layer", "head"], columns="metric", values="rank")
@@ -259,7 +271,13 @@ for axes in panels.axes.flat:
             axes.plot(depth, 100 * rows["change"], "D", **diamond)
 panels.set(xticks=best["layer"].unique()).set_axis_labels(theme.LAYER, "change of the\nmetric (points)")
 name_series(panels)
-results.save_figure(panels.figure, "michel-T3-one-head")
+results.save_figure(
+    panels.figure,
+    "michel-T3-one-head",
+    "Compare the two lines with the grey dashes, which are all heads of a layer, each as the only one left. "
+    "A line near zero means that one well chosen head does the work of its layer (Tables 3 and 6 of Michel "
+    "et al.).",
+)
 
 # %%
 means = points.groupby("chosen_on")["change"].mean()
@@ -321,7 +339,12 @@ for axes, ((data_a, data_b, metric), heads) in zip(grid, by_metric, strict=True)
     axes.margins(0.2)
     names = [f"{head.layer}-{head.head}" for head in largest.itertuples()]
     theme.name_points(axes, largest[["a", "b"]].to_numpy(), names, heads[["a", "b"]].to_numpy())
-results.save_figure(figure, "michel-F2-transfer")
+results.save_figure(
+    figure,
+    "michel-F2-transfer",
+    "Each point is a head, at its effect on one set and on another. A slope that rests on the named heads "
+    "alone is agreement about them, and not about the others (Figure 2 of Michel et al.).",
+)
 
 # %%
 halves = transfer["data_a"].str.contains(",").astype(bool)

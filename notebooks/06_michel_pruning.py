@@ -117,7 +117,12 @@ panels = sns.relplot(
 )  # fmt: skip
 panels.set_titles("{col_name}").refline(y=0, color="black", linewidth=0.6)
 panels.set(xscale="log")
-results.save_figure(panels.figure, "michel-importance")
+results.save_figure(
+    panels.figure,
+    "michel-importance",
+    "Each point is a head at its importance and at the fall in AUC when it is ablated. A cloud without a "
+    "slope means that the gradient does not say which heads the answers need.",
+)
 
 # %%
 agreement = pruning.importance_agreement(importances, effects)
@@ -214,7 +219,12 @@ if trained_logits:
     figure = panels.figure
 else:
     figure = theme.empty("no run trained successfully")
-results.save_figure(figure, "michel-F3-pruning")
+results.save_figure(
+    figure,
+    "michel-F3-pruning",
+    "Follow the share of the lead that is left as heads are pruned, by order. The longer a line stays near "
+    "1, the more heads can go; random orders show what any choice costs (Figures 3 and 6 of Michel et al.).",
+)
 
 # %% [markdown]
 # How many heads can go "without noticeable loss"? We count steps until one of them loses more than a fifth of the lead: `share` is
@@ -278,7 +288,13 @@ axes.set_xscale("log", base=2)
 axes.set_xticks(gpu["batch"], labels=gpu["batch"].astype(str))
 axes.set(xlabel="sequences per batch", ylabel="speed-up (times)")
 axes.figure.legend(loc="outside upper center")
-results.save_figure(axes.figure, "michel-T4-speed")
+results.save_figure(
+    axes.figure,
+    "michel-T4-speed",
+    "Compare the speed-up at batch 1 with that in larger batches, and with the ratio of multiplications. On "
+    "one thread the gain hardly depends on the batch; on the paper's GPU it does (Table 4 of Michel et "
+    "al.).",
+)
 
 # %%
 row = times[times["model"] == speed_models[0]].iloc[-1]
@@ -325,7 +341,13 @@ if courses:
     figure = panels.set_axis_labels("heads pruned", "accuracy (proportion)").figure
 else:
     figure = theme.empty("no task was fine-tuned again")
-results.save_figure(figure, "michel-F5-course")
+results.save_figure(
+    figure,
+    "michel-F5-course",
+    "Each line is the classifier after a share of the training, pruned by its own importance. A straight "
+    "line means that all heads matter equally, a flat one that drops late that few do (Figure 5 of Michel "
+    "et al.).",
+)
 
 # %%
 by_fraction = accuracy.groupby(["heads", "fraction"])["value"].mean().unstack().reindex(columns=fractions)
@@ -381,7 +403,12 @@ mean_scores, gains = pruning.mean_scores(trained_logits, labels), pruning.later_
 frames = measures.measures(harmless, transfer, prunable, mean_scores, times, gains)
 claims = claim_table(measures.CLAIMS, frames)
 results.save_table(claims, "claims-michel2019")
-results.save_figure(forest_plot(claims, measures.CLAIMS), "michel-claims")
+results.save_figure(
+    forest_plot(claims, measures.CLAIMS),
+    "michel-claims",
+    "Each row is a claim with its estimate, interval and threshold, on an axis of its own. An interval on "
+    "one side of the threshold decides the claim.",
+)
 
 # %%
 Markdown(claims_markdown(claims, measures.CLAIMS))

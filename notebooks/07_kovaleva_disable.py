@@ -129,7 +129,13 @@ limit = heads["points"].abs().max() or 1
 scale = {"cmap": "vlag_r", "vmin": -limit, "vmax": limit}
 label = f"change of the metric (points)\ndot: corrected p < {alpha:g}"
 figure = head_grids(points, label, dots, columns=3, **scale)
-results.save_figure(figure, "kovaleva-F8-heads")
+results.save_figure(
+    figure,
+    "kovaleva-F8-heads",
+    "Blue heads raise the score when they attend to all tokens evenly, red ones lower it; dots mark changes "
+    "that survive correction. Blue without a dot is what chance gives among so many heads (Figure 8 of "
+    "Kovaleva et al.).",
+)
 
 # %%
 first_run = rises[(rises["unit"] == "head") & (rises["seed"] == seeds[0])]
@@ -172,7 +178,12 @@ for axes in grid.axes.flat:
     axes.axhline(0, color="0.6", linewidth=0.6)
     theme.integer_ticks(axes)
 grid.set_axis_labels(theme.LAYER, "change of the metric\n(points)")
-results.save_figure(grid.figure, "kovaleva-F9-layers")
+results.save_figure(
+    grid.figure,
+    "kovaleva-F9-layers",
+    "Each line is a fine-tuning run, each point a layer whose heads all attend evenly. Intervals that cross "
+    "zero show neither gain nor loss (Figure 9 of Kovaleva et al.).",
+)
 
 # %%
 by_layer = layers.groupby(["task", "layer"])["change"].mean().unstack("layer")
@@ -254,7 +265,12 @@ constants = accuracy.groupby("task")["constant"].first().to_dict()
 tables = {name: results.load_table(f"kovaleva_{name}") for name in TABLES}
 claims = claim_table(CLAIMS, measures(tables, trained_runs(finetune), constants, sink(load_encoder(encoder))))
 results.save_table(claims, "claims-kovaleva2019")
-results.save_figure(forest_plot(claims, CLAIMS), "kovaleva-claims")
+results.save_figure(
+    forest_plot(claims, CLAIMS),
+    "kovaleva-claims",
+    "Each row is a claim with its estimate, interval and threshold, on an axis of its own. An interval on "
+    "one side of the threshold decides the claim.",
+)
 
 # %%
 Markdown(claims_markdown(claims, CLAIMS))

@@ -185,7 +185,12 @@ for axes, head in zip(grid, heads.itertuples(), strict=True):
 grid[0].set_yticks(special, [layout.tokens[place] for place in special], fontsize=6)
 grid[0].set_ylabel("current token")
 figure.supxlabel("attended token (dark: much attention)")
-results.save_figure(figure, "kovaleva-F1-patterns")
+results.save_figure(
+    figure,
+    "kovaleva-F1-patterns",
+    "Each map is one sentence under the head that has the pattern most often; rows attend to columns. Only "
+    "a map of the last kind can carry much about words (Figure 1 of Kovaleva et al.).",
+)
 
 # %%
 finding(
@@ -215,7 +220,13 @@ encoders = {"this encoder": shares}
 if not made_up:  # made-up texts have no published values
     encoders["BERT-base (later network)"] = measures.published("patterns")
 figure = tables.pattern_bars(encoders, by_eye["precision"])
-results.save_figure(figure, "kovaleva-F2-shares")
+results.save_figure(
+    figure,
+    "kovaleva-F2-shares",
+    "Compare the two bars of a task, before and after fine-tuning; the legend says how many labels are "
+    "right by eye. Shares that hardly differ mean that fine-tuning leaves the patterns as they are (Figure "
+    "2 of Kovaleva et al.).",
+)
 
 # %%
 by_state = shares.pivot(index=["task", "pattern"], columns="state", values="share")
@@ -264,7 +275,13 @@ grids, dots = tables.link_panels(links, measures.published("heads") if of_frames
 top = max(grid.max() for grid in grids.values())
 label = f"largest attention of the link, mean over sentences\ndot: more than the control (corrected p < {alpha:g})"
 figure = head_grids(grids, label, dots, columns=3, vmin=0, vmax=top)
-results.save_figure(figure, "kovaleva-F3-links")
+results.save_figure(
+    figure,
+    "kovaleva-F3-links",
+    "Compare the map of a direction with its control, the same arrangement of words elsewhere in the "
+    "sentence; dots mark heads that exceed it. A dark cell without a dot is a head that attends at that "
+    "distance whatever the words mean (Figure 3 of Kovaleva et al.).",
+)
 
 # %%
 counts = (links["p_by"] < alpha).groupby(links["direction"]).sum()
@@ -306,7 +323,12 @@ lowest = np.nanquantile(np.concatenate([grid.ravel() for grid in grids.values()]
 figure = head_grids(
     grids, "cosine before and\nafter fine-tuning", columns=5, cmap="mako", vmin=lowest, vmax=1
 )
-results.save_figure(figure, "kovaleva-F5-similarity")
+results.save_figure(
+    figure,
+    "kovaleva-F5-similarity",
+    "Dark cells are heads whose maps fine-tuning has changed most. Dark rows at the top are last layers "
+    "that change more than others (Figure 5 of Kovaleva et al.).",
+)
 
 # %%
 by_layer = means.groupby(["task", "layer"], sort=False)["mean"].mean().unstack("layer")
@@ -336,7 +358,13 @@ shown_task = "qqp" if "qqp" in tasks else tasks[0]
 of_task = feature_means[feature_means["task"] == shown_task]
 bert_layers = measures.published("layers") if shown_task == "qqp" else None
 figure = tables.feature_maps(of_task, [measures.CLS, measures.SEP, "noun"], bert_layers)
-results.save_figure(figure, "kovaleva-F6-features")
+results.save_figure(
+    figure,
+    "kovaleva-F6-features",
+    "Compare the left and the middle map of a row, before and after fine-tuning, and the rows by their "
+    "scales; the narrow map is BERT-base by layer. What words gain is small beside what special tokens have "
+    "(Figure 6 of Kovaleva et al.).",
+)
 
 # %% [markdown]
 # Means over all heads of the same task, before and after fine-tuning; those of BERT-base are for QQP.
@@ -393,7 +421,12 @@ figure.supxlabel("head of the last layer (0-based); hatched: no value")
 figure.colorbar(
     grid[0].collections[0], ax=grid, label="attention of [CLS]", extend="max", pad=0.01, aspect=30
 )
-results.save_figure(figure, "kovaleva-F7-cls")
+results.save_figure(
+    figure,
+    "kovaleva-F7-cls",
+    "Each column is a head of the last layer, each row a feature that [CLS] may attend to. A dark row is "
+    "what the classifier's token reads most (Figure 7 of Kovaleva et al.).",
+)
 
 # %%
 by_feature = finetuned.groupby("feature")["mean"].mean()

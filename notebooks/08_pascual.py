@@ -145,7 +145,13 @@ for number, (kind, score) in enumerate(kinds.items()):
 # %%
 tokens = example_layout.tokens
 example_maps = {name: values for name, (_, values) in readings.items()}
-results.save_figure(drawing.map_panels(example_maps, heads, tokens), "pascual-F1-maps")
+results.save_figure(
+    drawing.map_panels(example_maps, heads, tokens),
+    "pascual-F1-maps",
+    "Three heads on one sentence: attention, effective attention, local attribution and attribution; dark "
+    "cells have most weight. Columns of special tokens that are dark in attention and pale in the other "
+    "maps have little effect on the output of the head.",
+)
 
 # %% [markdown]
 # **Try it.** Above, where the sequence is chosen, write `suitable = np.flatnonzero(surplus <= 0)`.
@@ -178,7 +184,13 @@ print(
 # sequences.
 
 # %%
-results.save_figure(drawing.discrepancy_panels(tables["discrepancy"]), "pascual-F2-discrepancy")
+results.save_figure(
+    drawing.discrepancy_panels(tables["discrepancy"]),
+    "pascual-F2-discrepancy",
+    "Difference and correlation of three pairs of maps by layer, with and without special tokens; small "
+    "marks are tasks and states. Blue is what mixing in the layers below changes, green what values and "
+    "softmax change, red both together.",
+)
 
 # %%
 divergences = tables["discrepancy"]
@@ -212,7 +224,13 @@ for row, (measure, scale) in zip(grid, scales.items(), strict=True):
     figure.colorbar(mesh, ax=row, label=drawing.MEASURES[measure], pad=0.02)
 figure.supxlabel(theme.HEAD)
 figure.supylabel("layer (0-based, layer 0 at the bottom)")
-results.save_figure(figure, "pascual-F3-heads")
+results.save_figure(
+    figure,
+    "pascual-F3-heads",
+    "Agreement of attention and attribution for every head, by correlation (top) and divergence (bottom); "
+    "dark cells agree in all four panels. A head with pale cells attends to tokens that are not those on "
+    "which its output depends.",
+)
 
 # %%
 weak = by_head["pearson"] < 0.5
@@ -244,7 +262,13 @@ for axes, (pattern, title) in zip(grid, titles.items(), strict=True):
     axes.axhline(tau, color="black", linestyle=":", linewidth=0.8)
     axes.set(yscale="log", title=title, xticks=layers)
 figure.legend(*grid[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
-results.save_figure(figure, "pascual-F4-patterns")
+results.save_figure(
+    figure,
+    "pascual-F4-patterns",
+    "Highest score of a head for five patterns by layer, on attention, local attribution and attribution; "
+    "above the dotted line a head shows the pattern. Where red stays below the line, the pattern is lost "
+    "when the head is followed back to its input.",
+)
 
 # %%
 layers_with_heads = (
@@ -271,7 +295,13 @@ for axes, (pattern, title) in zip(grid, titles.items(), strict=True):
     axes.set(xscale="log", yscale="log", title=title)
 bar = figure.colorbar(marks, ax=grid, label=theme.LAYER, aspect=20, pad=0.02, ticks=layers)
 bar.ax.set_ylim(0)
-results.save_figure(figure, "pascual-F5-scores")
+results.save_figure(
+    figure,
+    "pascual-F5-scores",
+    "Score of every head for five patterns on attention (across) and on attribution (upwards), coloured by "
+    "layer. Heads below the grey line show the pattern less on attribution, and below the horizontal dotted "
+    "line not at all.",
+)
 
 # %%
 next_token = (
@@ -299,7 +329,13 @@ for axes, name in zip(grid, (ATTENTION, LOCAL, GLOBAL), strict=True):
     theme.integer_ticks(axes)
 grid[0].set_ylabel(theme.LAYER)
 figure.colorbar(mesh, ax=grid, label="mean mass\n(square-root scale)", pad=0.02)
-results.save_figure(figure, "pascual-F6-offsets")
+results.save_figure(
+    figure,
+    "pascual-F6-offsets",
+    "Where the mass of three maps lies relative to the token of the row, by layer. A dark middle column in "
+    "attribution is the dependence of an output on its own token, which makes the query; attention does not "
+    "count it.",
+)
 
 # %%
 near_mass = mass.unstack("offset").loc[:, -2:2].sum(axis=1).groupby("map").mean()
@@ -326,7 +362,13 @@ attachments = {
 }
 relations = roles.dependency_survival(attachments, dependency_minimum, resamples, seed)
 results.save_table(relations, "pascual_dependencies")
-results.save_figure(drawing.accuracy_by_relation(relations), "pascual-F7-dependencies")
+results.save_figure(
+    drawing.accuracy_by_relation(relations),
+    "pascual-F7-dependencies",
+    "Accuracy of the best head of each relation on attention and on attribution, and of the best fixed "
+    "offset (diamonds). Where the triangle lies left of the circle, a head that finds governors by "
+    "attention finds fewer of them on attribution.",
+)
 
 # %%
 single_relations = relations[~relations["relation"].str.contains(r"^all|\+")]  # without pooled relations
@@ -351,7 +393,13 @@ finding(
 # heads have the role, and 0 if they agree no more than labels at random. A role that no head has on either map has no kappa.
 
 # %%
-results.save_figure(drawing.agreement_panels(survival), "pascual-F8-kappa")
+results.save_figure(
+    drawing.agreement_panels(survival),
+    "pascual-F8-kappa",
+    "Agreement of role labels on attention with those on four other maps, a mark for each task and state "
+    "(kappa of Cohen: 1 the same heads, 0 as by chance). Roles near 1 do not depend on the map; roles near "
+    "0 are roles of attention alone.",
+)
 
 # %%
 kappas = survival[survival["map"] == GLOBAL].groupby("role")["kappa"].median()
@@ -424,7 +472,12 @@ finding(
 # %%
 claims = claim_table(measures.CLAIMS, measures.measures(tables))
 results.save_table(claims, "claims-pascual2021")
-results.save_figure(forest_plot(claims, measures.CLAIMS), "pascual-claims")
+results.save_figure(
+    forest_plot(claims, measures.CLAIMS),
+    "pascual-claims",
+    "Estimate and 95 % interval of each question after Pascual et al. 2021 against its threshold. An "
+    "interval that crosses its threshold decides nothing.",
+)
 
 # %%
 Markdown(claims_markdown(claims, measures.CLAIMS))

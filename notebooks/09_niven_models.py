@@ -125,7 +125,13 @@ accuracies, summary = accuracy.accuracy_table(answers), accuracy.summary_table(a
 results.save_table(accuracies, "niven_accuracy")
 results.save_table(summary, "niven_summary")
 published = accuracy.published("results", argument_source)
-results.save_figure(drawing.accuracy_panels(accuracies, summary, published), "niven-T1-accuracy")
+results.save_figure(
+    drawing.accuracy_panels(accuracies, summary, published),
+    "niven-T1-accuracy",
+    "Test accuracy of every run by what the model sees of the argument, with means and 95 % intervals. "
+    "Where W is as high as full, claim and reason add nothing to the warrants (Tables 1, 3 and 4 of Niven "
+    "and Kao).",
+)
 
 # %%
 original = summary[(summary["tested_on"] == "original") & (summary["trained_on"] == "original")]
@@ -232,7 +238,13 @@ states = runs.finetuned_states(sets, cache, trainer, answers, device)
 rule = Rule(minimum=minimum, resamples=resamples, seed=seed, unit="cluster")
 changes = heads.heads_by_setup(model, states, splits["test"], rule, max_tokens)
 results.save_table(changes, "niven_heads")
-results.save_figure(drawing.head_panels(changes), "niven-heads")
+results.save_figure(
+    drawing.head_panels(changes),
+    "niven-heads",
+    'How much each head attends to "not" before and after fine-tuning, a mark for each head and run (1 = '
+    "uniform head). Marks above the dashed line turned to the cue while learning; the names are those that "
+    "attend to it most.",
+)
 
 # %%
 top = changes.sort_values("finetuned", ascending=False).iloc[0]
@@ -254,7 +266,13 @@ logits = heads.ablate_cue_heads(
 )
 ablations = heads.ablation_table(logits, splits["test"], resamples, seed)
 results.save_table(ablations, "niven_interventions")
-results.save_figure(drawing.ablation_panels(ablations), "niven-without-heads")
+results.save_figure(
+    drawing.ablation_panels(ablations),
+    "niven-without-heads",
+    'Change of accuracy when the heads that attend to "not" most are ablated together, by where the word '
+    "stands; grey dashes are random sets of heads of the same layers. If the heads carry the cue, diamonds "
+    "lie below zero where it is right and above zero where it is wrong, beyond the dashes.",
+)
 
 # %%
 cue_sets = ablations[ablations["intervention"] == accuracy.CUE_HEADS]
@@ -286,7 +304,12 @@ finding(
 frames = measures(answers, splits["test"], results.load_table("niven_cues"), logits)
 claims = claim_table(CLAIMS, frames, made_up=argument_source == arguments.BUNDLED)
 results.save_table(claims, "claims-niven2019")
-results.save_figure(forest_plot(claims, CLAIMS), "niven-claims")
+results.save_figure(
+    forest_plot(claims, CLAIMS),
+    "niven-claims",
+    "Estimate and 95 % interval of each claim of Niven and Kao 2019 against its threshold. An interval that "
+    "crosses its threshold decides nothing.",
+)
 
 # %%
 Markdown(claims_markdown(claims, CLAIMS))

@@ -130,7 +130,12 @@ names = {
     role: f"{role} ({'; '.join(map(p_equals, row.dropna())) or 'no test'})"
     for role, row in p_values.iterrows()
 }
-results.save_figure(sets.set_effects(excess, names), "synthesis-F1-sets")
+results.save_figure(
+    sets.set_effects(excess, names),
+    "synthesis-F1-sets",
+    "A panel per task: marks are all heads of a role ablated together, dashes random sets of as many heads "
+    "of the same layers. A mark outside of the dashes is a role whose heads matter more than others do.",
+)
 
 # %%
 tested = pooled.dropna(subset="p")
@@ -225,7 +230,12 @@ for model, name, shift, mark in models:
 axes.set(yticks=range(len(order)), yticklabels=order, ylabel="role")
 axes.set_xlabel("slope within layers: fall in AUC (sd) for one sd of log(1 + score); filled: p < .05, Holm")
 axes.figure.legend(ncols=2, loc="outside lower center")
-results.save_figure(axes.figure, "synthesis-F3-regression")
+results.save_figure(
+    axes.figure,
+    "synthesis-F3-regression",
+    "Slopes of the ablation effect on the score of each role, within layers, with 95 % intervals. A filled "
+    "mark right of 0 is a role whose heads have larger effects than permuted heads would.",
+)
 
 # %%
 joint_terms = (
@@ -257,7 +267,12 @@ results.save_table(agreements, "synthesis_agreement")
 
 # %%
 means = importance[importance["task"] == agreement.POOLED]
-results.save_figure(agreement.rank_correlations(means), "synthesis-F4-importance")
+results.save_figure(
+    agreement.rank_correlations(means),
+    "synthesis-F4-importance",
+    "Rank correlations over heads between measures of importance, below the diagonal over all heads and "
+    "above it within layers. Pale cells are measures that rank heads differently.",
+)
 
 # %%
 ranked = means[means["statistic"] == "spearman"]
@@ -322,7 +337,11 @@ claims = claim_table(
     measures.CLAIMS, measures.frames(effects, agreements, tables.get("michel_importance_agreement"))
 )
 results.save_table(claims, "claims-synthesis")
-results.save_figure(forest_plot(claims, measures.CLAIMS), "synthesis-claims")
+results.save_figure(
+    forest_plot(claims, measures.CLAIMS),
+    "synthesis-claims",
+    "The claims of the synthesis, with 95 % intervals beside their thresholds. Filled marks are decided.",
+)
 
 # %%
 Markdown(claims_markdown(claims, measures.CLAIMS))

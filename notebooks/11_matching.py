@@ -138,7 +138,12 @@ layout, attention = read_attention(model, example, max_tokens)
 lines = np.where(same_pieces(layout) & across(layout), attention[layer, head], 0)
 mean = table[table["state"] == "pretrained"].groupby(["layer", "head"])["match"].mean().unstack().to_numpy()
 title, label = f"head {layer}-{head}: from words to their copies", "match score before fine-tuning"
-results.save_figure(lines_beside_grid(lines, layout.tokens, title, mean, label), "matching-F1-at-work")
+results.save_figure(
+    lines_beside_grid(lines, layout.tokens, title, mean, label),
+    "matching-F1-at-work",
+    "Left, a matching head on one pair: lines go from each word to its copies in the other text. Right, the "
+    "match score of every head before fine-tuning: few heads find the same word.",
+)
 
 # %%
 largest, above = table.groupby("state")["match"].max(), matching.matching_heads(roles.values(), threshold)
@@ -196,7 +201,12 @@ reach = max(float(means["effect"].abs().max()), 1e-6)
 scale = {"cmap": "vlag", "vmin": -reach, "vmax": reach}
 label = "fall in AUC\n(below 0: a rise; dot: matching head)"
 columns = 2 if model.layers <= 8 else 4
-results.save_figure(head_grids(grids, label, dots, columns, **scale), "matching-F2-effects")
+results.save_figure(
+    head_grids(grids, label, dots, columns, **scale),
+    "matching-F2-effects",
+    "Dots mark the matching heads, colour the fall in AUC when a head is ablated. In pair tasks the dots "
+    "stand on the darkest cells, in tasks with one text they do not.",
+)
 
 # %% [markdown]
 # An encoder may have one matching head or six, and a set of heads may do what none of them does alone. So we ablate **the set**
@@ -267,7 +277,13 @@ for c in edited:
 redirected = by_run(tables, classifiers, pd.DataFrame)
 results.save_table(redirected, "matching_redirection")
 label = "fall in AUC (bars: 95 % intervals)"
-results.save_figure(marks_by_edit(redirected, "fall", label), "matching-F3-redirected")
+results.save_figure(
+    marks_by_edit(redirected, "fall", label),
+    "matching-F3-redirected",
+    "Each row is an edit of the attention that matching heads pay to the same word, each mark a run. "
+    "Compare wrong words of the other text with the own text: which word they look at hardly counts, which "
+    "text does.",
+)
 
 # %%
 trained_rows = redirected[redirected["trained"].eq(True)]
@@ -313,7 +329,12 @@ for c in edited:
 tables = {run: matching_runs.dial_table(answers, natural[run]) for run, answers in dialled.items()}
 dial = by_run(tables, classifiers, pd.DataFrame)
 results.save_table(dial, "matching_dial")
-results.save_figure(dial_panels(dial, set_table, matching.NATURAL, matching.OWN), "matching-F4-dial")
+results.save_figure(
+    dial_panels(dial, set_table, matching.NATURAL, matching.OWN),
+    "matching-F4-dial",
+    "Follow the solid lines: words without a counterpart are made to look at the other text, and more pairs "
+    "are called a match. The same heads turned to their own text, and other heads, change less.",
+)
 
 # %%
 share = dial[dial["trained"].eq(True)].pivot_table("share", "edit", "task", sort=False)
@@ -382,7 +403,12 @@ same = {
 }
 identical = by_run(same, classifiers, matching_runs.identical_table)
 results.save_table(identical, "matching_identical")
-results.save_figure(shares_by_edit(identical, ["none", *watched]), "matching-F5-identical")
+results.save_figure(
+    shares_by_edit(identical, ["none", *watched]),
+    "matching-F5-identical",
+    "Each mark is the share of texts that a run calls a match with themselves, with two words exchanged, or "
+    "shuffled. Compare the heads as they are with the heads turned to the own text.",
+)
 
 # %%
 of_itself = identical[identical["trained"].eq(True) & identical["pair"].eq("identical")]
@@ -543,7 +569,11 @@ texts = {run: answers["identical"] for run, answers in same.items() if "identica
 frames = matching_measures.frames(classifiers, chosen, scores_of_heads, by_section, texts, blocked, threshold)
 claims = claim_table(matching_measures.CLAIMS, frames)
 results.save_table(claims, "claims-matching")
-results.save_figure(forest_plot(claims, matching_measures.CLAIMS), "matching-claims")
+results.save_figure(
+    forest_plot(claims, matching_measures.CLAIMS),
+    "matching-claims",
+    "The claims on matching heads, with 95 % intervals beside their thresholds. Filled marks are decided.",
+)
 
 # %%
 crossing_share = claims.set_index("claim").loc["X12", ["estimate", "low", "high"]].astype(float)

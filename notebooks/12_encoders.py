@@ -72,7 +72,13 @@ counts.to_frame().T.style.hide()
 
 # %%
 groups = table[table["holds"] != NOT_JUDGED].drop_duplicates("claim").set_index("claim")["holds"]
-results.save_figure(encoder_plot(claims, known, groups.to_dict()), "encoders-F1")
+results.save_figure(
+    encoder_plot(claims, known, groups.to_dict()),
+    "encoders-F1",
+    "Claims as rows, each on an axis of its own; shapes are encoders, fills verdicts, hollow diamonds "
+    "BERT-base. Rows are ordered by agreement: at the bottom stand claims that hold on one encoder and fail "
+    "on the other.",
+)
 
 # %%
 judged = counts.drop(NOT_JUDGED).sum()
@@ -130,7 +136,13 @@ if {*tasks} <= {*released["task"]}:  # no toy tasks
 
 label = "share of the tasks in which the head has the role"
 figure = head_grids(grids, label, columns=len(ROLES), cmap=SEQUENTIAL, vmin=0, vmax=1)
-results.save_figure(figure, "encoders-F2")
+results.save_figure(
+    figure,
+    "encoders-F2",
+    "The share of the tasks in which each head has a role by the published rule; above this encoder, below "
+    "the BERT-base of the authors. Compare the layers in which a role sits: r is the correlation over "
+    "layers.",
+)
 
 # %%
 order = sorted(correlations, key=correlations.get)

@@ -79,7 +79,13 @@ if len(effects):
         head_grid(heads, "matching") > 0,
         "matches words across texts",
     )
-    results.save_figure(figure, "summary-F1-heads")
+    results.save_figure(
+        figure,
+        "summary-F1-heads",
+        "The darker a cell, the more the AUC falls when the head is ablated; marks are roles, frames the "
+        "heads that match words across texts. Marks on pale cells are roles whose heads the classifier does "
+        "not need.",
+    )
 
 # %%
 finding(

@@ -12,7 +12,7 @@ def opened_results(monkeypatch, scores: xr.DataArray, control: xr.DataArray) -> 
     saved = results.Results("offline")
     monkeypatch.setattr(saved, "load_scores", lambda task, run: scores)
     monkeypatch.setattr(saved, "load_controls", lambda task, run, second=False: control)
-    monkeypatch.setattr(saved, "save_figure", lambda figure, name: figure.canvas.draw())
+    monkeypatch.setattr(saved, "save_figure", lambda figure, name, caption: figure.canvas.draw())
     monkeypatch.setattr(results, "Results", lambda profile: plt.switch_backend("agg") or saved)
     return saved
 

@@ -2,7 +2,9 @@
 
 import re
 
-from IPython.display import Markdown
+import matplotlib.pyplot as plt
+from IPython.display import Markdown, display
+from matplotlib.figure import Figure
 
 
 def finding(text: str) -> Markdown:
@@ -12,6 +14,13 @@ def finding(text: str) -> Markdown:
     """
     known = re.sub(r"[+-]?\bnan\b( ?%)?", "–", text)
     return Markdown("**Finding.** " + re.sub(r"(?<=\d)%", " %", known))
+
+
+def show(figure: Figure, caption: str) -> None:
+    """Shows a figure in a notebook above its caption, which is its alternative text as well."""
+    display(figure, metadata={"image/png": {"alt": caption}})
+    display(Markdown(caption))
+    plt.close(figure)
 
 
 def share(part: int, whole: int) -> str:

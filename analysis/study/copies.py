@@ -14,7 +14,7 @@ import nbformat
 
 from analysis.errors import InputError, exit_status
 from analysis.figures.pictures import in_palette
-from analysis.files import ROOT, parse_yaml, write_text
+from analysis.files import ROOT, write_text
 from analysis.study.profiles import command, notebook_names, source
 from analysis.study.runs import Folders, short
 
@@ -24,11 +24,7 @@ TEXTS = {"text/html", "text/plain"}
 # Random names: those that pandas gives to styled tables, and addresses of objects.
 RANDOM = re.compile(r"(?<=\bT_)[0-9a-f]{5}(?=_|\b)|(?<= at )0x[0-9a-f]+")
 HEADING = re.compile(r"^#+ +(.+)", re.MULTILINE)
-FIGURE = re.compile(r"save_figure\(.*?f?\"([^\" ]+)\"\)$", re.MULTILINE | re.DOTALL)
-PLACE = re.compile(r"\{[^}]*\}")  # of a value in the name of a figure
-CAPTION = "caption"  # marks an output in its metadata
 WORKBOOK = ROOT / "workbook"
-DICTIONARY = ROOT / "docs" / "tables.yaml"  # of tables and figures
 # For JupyterLab, Jupyter Book, and nbconvert with nbviewer. The output of folded code stays visible.
 FOLDED = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"], "transient": {"remove_source": True}}
 
@@ -57,24 +53,15 @@ def cleaned(notebook):
 
 
 def described(notebook) -> None:
-    """Numbers cells, and gives pictures their captions in docs/tables.yaml, or else the heading above as a text."""
-    captions, text = parse_yaml(DICTIONARY.read_bytes(), DICTIONARY)["figures"], ""
+    """Numbers cells, and gives pictures without a caption the heading above as their alternative text."""
+    text = ""
     for number, cell in enumerate(notebook.cells):
         cell.id = f"cell-{number}"
         if cell.cell_type == "markdown":
             text = (HEADING.findall(cell.source) or [text])[-1]
-            continue
-        saved = FIGURE.findall(cell.source)
-        caption = captions.get(PLACE.sub("*", saved[-1])) if saved else None
-        outputs = [output for output in cell.outputs if CAPTION not in output.get("metadata", {})]
-        cell.outputs = []
-        for output in outputs:
-            cell.outputs.append(output)
+        for output in cell.get("outputs", []):
             if "image/png" in output.get("data", {}):
-                output.metadata.setdefault("image/png", {})["alt"] = caption or text
-                if caption:
-                    below = {"data": {"text/markdown": caption}, "metadata": {CAPTION: True}}
-                    cell.outputs.append(nbformat.v4.new_output("display_data", **below))
+                output.metadata.setdefault("image/png", {}).setdefault("alt", text)
 
 
 def linked(notebook, name: str, order: Sequence[str], cpu_seconds: float, note: str = ""):
@@ -101,7 +88,7 @@ def _is_noise(output: Mapping[str, Any]) -> bool:
 
 
 def refresh(profile: str) -> None:
-    """Rewrites the prose of a profile's executed copies from notebooks/ and docs/tables.yaml, without running anything.
+    """Rewrites the prose of a profile's executed copies from notebooks/, without running anything.
 
     Raises InputError that names the copies whose code differs from their scripts, which are left alone.
     """

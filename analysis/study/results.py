@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from analysis.control_scores import control_bank, control_sieves
 from analysis.errors import InputError, check_choice
 from analysis.figures import pictures
+from analysis.figures.words import show
 from analysis.files import ROOT, replacing, versions, write_text
 from analysis.statistics.intervals import above_zero
 from analysis.statistics.roles import LABELS
@@ -235,10 +236,11 @@ class Results(Folders):
         runs = [(task, state) for task in tasks for state in STATES]
         return stacked({run: self.load_table(f"roles-{'-'.join(run)}") for run in runs}, "task", "state")
 
-    def save_figure(self, figure: Figure, name: str) -> None:
-        """Writes a figure as PNG and SVG, the same bytes for the same figure; None, so that a cell shows it alone."""
+    def save_figure(self, figure: Figure, name: str, caption: str) -> None:
+        """Writes a figure as PNG and SVG, the same bytes for the same figure, and shows it above its caption."""
         pictures.save_figure(figure, self.figures / name)
         self._note("figures", name)
+        show(figure, caption)
 
 
 def results_to_read(profile: str) -> Results:

@@ -7,26 +7,18 @@ import pytest
 from consistency import cells_with_extra_pictures
 from studies import Study, error_of
 
-from analysis.files import parse_yaml
 from analysis.run import run
-from analysis.study.copies import DICTIONARY, described, linked, refresh, update_workbook
+from analysis.study.copies import described, linked, refresh, update_workbook
 
 
-def test_a_picture_has_a_caption_and_an_alternative_text():
-    """What the dictionary says of the figure, or else the heading above it; once, if repeated."""
+def test_a_picture_without_a_caption_has_the_heading_above_as_alternative_text():
     picture = nbformat.v4.new_output("display_data", {"image/png": "iVBORw0KGgo="})
-    codes = ['results.save_figure(head_grids(a, "b"), f"F3-means-{task}")', "draw()"]
-    notebook = nbformat.v4.new_notebook()
-    for code in codes:
-        notebook.cells.append(nbformat.v4.new_markdown_cell("## Layers?\n\nHeads by layer."))
-        notebook.cells.append(nbformat.v4.new_code_cell(code, outputs=[nbformat.from_dict(picture)]))
-    described(notebook)
-    described(notebook)
-    texts = [notebook.cells[place].outputs[0].metadata["image/png"]["alt"] for place in (1, 3)]
-    caption = parse_yaml(DICTIONARY.read_bytes(), DICTIONARY)["figures"]["F3-means-*"]
-    assert texts == [caption, "Layers?"]
-    below = [notebook.cells[place].outputs[1:] for place in (1, 3)]
-    assert [[output.data.get("text/markdown") for output in outputs] for outputs in below] == [[caption], []]
+    captioned = nbformat.from_dict(picture | {"metadata": {"image/png": {"alt": "Darker is more."}}})
+    cells = [nbformat.v4.new_markdown_cell("## Layers?\n\nHeads by layer.")]
+    cells += [nbformat.v4.new_code_cell("draw()", outputs=[output]) for output in (captioned, picture)]
+    described(notebook := nbformat.v4.new_notebook(cells=cells))
+    texts = [cell.outputs[0].metadata["image/png"]["alt"] for cell in notebook.cells[1:]]
+    assert texts == ["Darker is more.", "Layers?"]
 
 
 def test_a_cell_that_shows_more_pictures_than_it_saves_is_found(tmp_path):

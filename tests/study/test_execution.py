@@ -25,7 +25,7 @@ from analysis.study.results import Results
 results = Results(profile)
 """
 SAVE = "results.save_table(pd.DataFrame({'n': [n]}), 'first')"
-DRAW = "results.save_figure(plt.subplots()[0], 'F1')"
+DRAW = "results.save_figure(plt.subplots()[0], 'F1', 'A caption.')"
 LOCK = "cache/locks/01_first-mrpc.lock"
 LOG = "cache/logs/01_first-mrpc.log"
 
@@ -214,14 +214,12 @@ def test_failing_notebook(study: Study, capsys, cell: str, reason: str):
     assert "got here\n" in [output.get("text") for output in outputs]
 
 
-def test_a_run_that_saves_figures_shows_one(study: Study, capsys):
-    """Else its copy would replace one with pictures."""
-    before = earlier_results(study)
-    study.notebook("01_first", STORE, f"plt.switch_backend('Agg')\n{DRAW}")
-    assert run.main(["01_first-mrpc", "--profile", "quick", "--keep"]) == 1
-    line = "error: 01_first-mrpc saves figures and shows none: is there another backend in a cell?\n"
-    assert capsys.readouterr().err == line
-    assert results(study) == before
+@pytest.mark.parametrize("backend", ["inline", "Agg"])
+def test_a_saved_figure_stands_above_its_caption_once(study: Study, backend: str):
+    copy = execute(study, STORE, f"plt.switch_backend({backend!r})\n{DRAW}\nprint('below')")
+    picture, caption, below = copy.cells[-1].outputs
+    assert picture.metadata["image/png"]["alt"] == caption.data["text/markdown"] == "A caption."
+    assert below.text == "below\n"
 
 
 def earlier_results(study: Study) -> dict[str, bytes]:

@@ -92,7 +92,7 @@ def test_provenance_of_a_run_names_its_tables_and_figures(results: Results, monk
     results.save_table(table(), "roles")
     results.record_weights("minilm", "def")
     results.save_table(table(), "other")
-    results.save_figure(Figure(figsize=(2, 1)), "F1.2")
+    results.save_figure(Figure(figsize=(2, 1)), "F1.2", "A caption.")
     first = record(results)
     assert (first["notebook"], first["parameters"]) == ("01_first", {"profile": "quick", "n": 3})
     assert "torch " in first["versions"]
