@@ -16,7 +16,8 @@
 # $$ s = T \sum_{ij} W_{ij} A_{ij}, $$
 #
 # where $A$ is the head's attention on a sequence of $T$ tokens (rows sum to 1) and $W$ the sieve (all cells sum to 1). A uniform head
-# has $A_{ij} = 1/T$ everywhere and scores 1. Layers and heads count from 0: head 2-9 is the tenth head of the third layer.
+# has $A_{ij} = 1/T$ everywhere and scores 1. Layers and heads count from 0, and a head is
+# written as layer-head.
 #
 # This chapter needs no other run: without the scores of `01_extract` it scores fifty bundled pairs of sentences with the pre-trained
 # encoder, which takes some ten seconds. (`make 02_score-toy-mrpc` makes these scores first and shows a fine-tuned encoder, as the
@@ -165,8 +166,9 @@ finding(
 )
 
 # %% [markdown]
-# In MiniLM, two heads find the same word in the other text: 2-9 and 1-1. From *old* in the first sentence, head 2-9 sends most of its
-# attention to *old* in the second. These heads come back in [chapter 11](11_matching.ipynb).
+# The last panel is the head that finds the same word in the other text best. In the committed run of glue-minilm it is head 2-9: from
+# *old* in the first sentence it sends most of its attention to *old* in the second. With head 1-1 it comes back in
+# [chapter 11](11_matching.ipynb).
 #
 # ## Does the mean tell the whole story? (F3)
 #
@@ -232,8 +234,8 @@ finding(
 #
 # <details><summary>What happens</summary>
 #
-# Head 0-2 turns darker, since it attends to the previous token and uniform attention has less in a narrower band. A head with
-# much attention two tokens away would turn paler.
+# Heads that attend to the next or the previous token turn darker, since uniform attention has less in a narrower band. A head with
+# much attention two tokens away turns paler.
 #
 # </details>
 #

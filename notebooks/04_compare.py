@@ -14,8 +14,8 @@
 #
 # Layers and heads count from 0, as in the authors' code.
 #
-# The encoder before fine-tuning need not be a masked language model: MiniLM was tuned as a sentence encoder on a billion pairs of
-# texts, so that its "pre-trained" is not BERT's.
+# The encoder before fine-tuning need not be a masked language model: those of glue-minilm, glue-mpnet and offline were tuned as
+# sentence encoders on a billion pairs of texts, so that their "pre-trained" is not BERT's.
 #
 # *Source: Pande et al. 2021, question 3.*
 
@@ -209,8 +209,8 @@ words = 100 * masses.pivot_table(index="layer", columns="state", values="other")
 rise = words["finetuned"] - words["pretrained"]
 layer = by_layer["gained"].idxmax()
 finding(
-    f"In layer {layer}, where heads gain {by_layer['gained'].max()} labels, the attention to words and punctuation changes by {rise[layer]:+z.0f} points; in the "
-    f"other layers by {rise.drop(layer).min():+z.0f} to {rise.drop(layer).max():+z.0f}."
+    f"The attention to words and punctuation changes most in layer {rise.abs().idxmax()}, by {rise[rise.abs().idxmax()]:+z.0f} points. In layer {layer}, "
+    f"where heads gain the most labels ({by_layer['gained'].max()}), it changes by {rise[layer]:+z.0f} points."
 )
 
 # %% [markdown]

@@ -13,7 +13,7 @@
 # In layers 5 to 9, more than half of all attention goes to `[SEP]`, although the loss hardly depends on this attention. They
 # conclude that a head rests on `[SEP]` when its function does not apply.
 #
-# We repeat these measurements on MiniLM, and ask whether it rests on a token as well, and on which one.
+# We repeat these measurements on another encoder, and ask whether it rests on a token as well, and on which one.
 #
 # *Source: Clark et al. 2019, "What Does BERT Look At?", sections 3 and 6 (claims CL1 to CL6 and CL13, judged in
 # [05_clark_syntax](05_clark_syntax.ipynb)). Layers and heads count from 0, in the paper from 1. Needs no other run.*
@@ -247,7 +247,7 @@ finding(
 # $$ \frac{1}{|S|} \sum_{(i,j) \in S} \left| \frac{\partial L}{\partial \alpha_{ij}} \right|, $$
 #
 # averaged over passages. Special tokens are never masked. The loss needs a masked language model: for an encoder whose checkpoint
-# has none, such as MiniLM, this section is not applicable, and neither is claim CL5. `tiny` and BERT-base have one.
+# has none, this section is not applicable, and neither is claim CL5. `tiny` and BERT-base have one.
 
 
 # %%

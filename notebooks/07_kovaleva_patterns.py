@@ -103,7 +103,7 @@ pd.Series({task: len(sequences) for task, sequences in targets.items()}, name="d
 # - `inside`: the mean attention to the text of the current token, minus what all rows give it (0 for single texts).
 #
 # The thresholds were fitted once to synthetic maps with a known pattern, and are the same in every run. We test them on
-# 300 maps of pre-trained MiniLM that one person labelled by eye before the rules were written.
+# 300 maps of the encoder of glue-minilm before fine-tuning, which one person labelled by eye before the rules were written.
 
 # %%
 pd.DataFrame(labellers.RULES).style.hide()
@@ -129,7 +129,7 @@ order = [*measures.PATTERNS]
 confusion.pivot(index="pattern", columns="found", values="n").loc[order, order]
 
 # %% [markdown]
-# **How far to trust it.** One person labelled the maps once. Most maps of MiniLM have a bright column at `[CLS]`; at
+# **How far to trust it.** One person labelled the maps once. Most of these maps have a bright column at `[CLS]`; at
 # which brightness a column or a band counts is a matter of judgement, and there the rules and the eye differ most.
 #
 # ## One pass over every encoder
@@ -147,7 +147,7 @@ for (task, run), state in readings.items():
     results.record_weights(f"{task}-{run}", state.attrs["weights"])
 
 # %% [markdown]
-# The same by hand, for the first sequence and head 0-0: the two columns agree up to rounding.
+# The same by hand, for the first sequence and the first head of layer 0: the two columns agree up to rounding.
 
 # %%
 layout, before = read_attention(model, examples[tasks[0]][0], max_tokens)

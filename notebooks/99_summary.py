@@ -100,7 +100,8 @@ finding(
 #
 # <details><summary>What happens</summary>
 #
-# The frames stay, since matching heads are chosen before fine-tuning, but their cells turn pale: there is no second text to compare.
+# The frames stay, since matching heads are chosen before fine-tuning. There is no second text to compare, so their cells need no longer be
+# among the darkest.
 #
 # </details>
 #
