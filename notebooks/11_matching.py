@@ -67,7 +67,8 @@ import xarray as xr
 from IPython.display import Markdown
 
 from analysis.encoders.models import load_encoder, random_encoder
-from analysis.encoders.redirection import Redirection, flag_directions, other_text, output_shares, redirect
+from analysis.encoders.redirection import Redirection, other_text, redirect
+from analysis.encoders.values import flag_directions, output_shares
 from analysis.figures.claims import forest_plot
 from analysis.figures.edits import dial_panels, lines_beside_grid, marks_by_edit, shares_by_edit
 from analysis.figures.grids import head_grids

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 from zipfile import BadZipFile
 
 import numpy as np
@@ -20,7 +19,7 @@ from tqdm import tqdm
 from analysis.cache import record_use
 from analysis.encoders.layout import Layout, batches, layouts
 from analysis.encoders.models import Encoder, cached_casts
-from analysis.encoders.prefixes import OPERATORS, Changes, Prefix, ordinary_pass
+from analysis.encoders.prefixes import OPERATORS, Operator, Prefix, ordinary_pass
 from analysis.errors import InputError
 from analysis.files import replacing
 from analysis.texts.examples import Example
@@ -30,14 +29,6 @@ NONE = "none"
 # Several variants run as one batch up to this many padded tokens: a CPU gains from few, a GPU from many.
 STACKED = {"cpu": 800, "cuda": 32768}
 FORMAT = 1  # of the cache files that `predict` writes
-
-
-@runtime_checkable
-class Operator(Protocol):
-    """An operator that depends on the texts, such as `Redirection`; `str` gives its name in the cache."""
-
-    def prepared(self, prefix: Prefix) -> Changes:
-        """The edit of the batch of an ordinary pass, as a function of gates like those of OPERATORS."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,7 +278,7 @@ def _logits(prefix: Prefix, group: Sequence[Intervention]) -> Float[np.ndarray, 
     gates = torch.from_numpy(np.stack([variant.gate for variant in group]))
     size = max(1, STACKED.get(prefix.encoder.device.type, 1) // prefix.tokens)
     operator = group[0].operator
-    changes = operator.prepared(prefix) if isinstance(operator, Operator) else OPERATORS[operator]
+    changes = operator.changes(prefix) if isinstance(operator, Operator) else OPERATORS[operator]
     logits = [prefix.resume(group[0].layer, part, changes) for part in gates.split(size)]
     return torch.cat(logits).cpu().numpy()
 

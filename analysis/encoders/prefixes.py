@@ -1,9 +1,10 @@
 """Forward passes under interventions start at the first layer that changes; the layers below run only once."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float, Shaped
@@ -12,11 +13,13 @@ from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttenti
 
 from analysis.encoders.layout import Pieces
 from analysis.encoders.models import Encoder
-from analysis.encoders.tap import projections, tap, uniform_heads
+from analysis.encoders.tap import Rows, Values, projections, tap, uniform_heads
 from analysis.errors import InputError
 
 Gates = Float[Tensor, "sequence layer head"]
 Changes = Callable[[Gates], dict[str, Any]]
+Share = Float[Tensor, "sequence head 1 1"]
+Edit = Callable[[int, Share, Rows, Values], Tensor]  # of a layer
 Call = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]  # a module and the arguments, positional and by name
 
 # Arguments of `tap` for each operator: gate 1 leaves a head as it is, gate 0 ablates it, others lie between.
@@ -54,8 +57,8 @@ class Prefix:
         `check_first_token`).
         """
         count, sequences = len(gates), len(self.logits)
-        hidden = _repeated(self.hidden[layer], count)
-        terms = [term if term is None or len(term) == 1 else _repeated(term, count) for term in self.terms]
+        hidden = repeated(self.hidden[layer], count)
+        terms = [term if term is None or len(term) == 1 else repeated(term, count) for term in self.terms]
         repeated_gates = gates.to(hidden.device).repeat_interleave(sequences, dim=0)
         with (
             tap(self.encoder.model, **changes(repeated_gates)) as tapped,
@@ -76,7 +79,7 @@ class Prefix:
         The modules that read the last layer (pooler, classifier) have another name and form in every architecture. So
         the model itself calls them, after a body that returns `last`.
         """
-        inputs = {name: _repeated(column, len(last) // len(column)) for name, column in self.first.items()}
+        inputs = {name: repeated(column, len(last) // len(column)) for name, column in self.first.items()}
         self.owner.forward = lambda *_, **__: BaseModelOutputWithPastAndCrossAttentions(
             last_hidden_state=last
         )
@@ -98,6 +101,43 @@ class Prefix:
                 f"{self.encoder.name}: its logits are NaN, or its classification head reads more than the first token: "
                 "use a BERT-like classifier"
             )
+
+
+class Operator(ABC):
+    """An operator that depends on the texts, such as `Redirection`; `str` gives its name in the cache."""
+
+    argument: ClassVar[str] = "replace"  # of `tap`: attention, or "values" for head outputs
+
+    @abstractmethod
+    def edit(self, prefix: Prefix) -> Edit:
+        """The edit of a batch: from a layer, the share that changes and the rows of attention to the argument of `tap`.
+
+        The last argument has the value vectors of an operator of "values".
+        """
+
+    def changes(self, prefix: Prefix) -> Changes:
+        """The edit of a batch as a function of gates like those of OPERATORS: 1 - gate is the share that changes."""
+        edit = self.edit(prefix)
+
+        def changes(gates: Gates) -> dict[str, Any]:
+            shares = 1 - gates
+            touched = shares.any(-1).any(0).tolist()
+
+            def edited(
+                layer: int, weights: Rows, values: Tensor
+            ) -> Tensor:  # of "replace": which tokens are real
+                if touched[layer]:
+                    return edit(layer, shares[:, layer, :, None, None], weights, values)
+                return weights if self.argument == "replace" else weights @ values
+
+            return {self.argument: edited}
+
+        return changes
+
+
+def for_queries(part: Shaped[Tensor, "sequence _ token _"], weights: Rows) -> Shaped[Tensor, "row _ query _"]:
+    """A tensor of a batch for all variants in `weights`, cut to their queries: in the last layer [CLS] alone."""
+    return repeated(part, len(weights) // len(part))[:, :, : weights.shape[2]]
 
 
 def ordinary_pass(encoder: Encoder, batch: Sequence[Pieces]) -> Prefix:
@@ -151,6 +191,6 @@ def _states(result: Tensor | tuple[Tensor, ...]) -> Tensor:
     return result[0] if isinstance(result, tuple) else result
 
 
-def _repeated(values: Shaped[Tensor, " row *rest"], count: int) -> Shaped[Tensor, " rows *rest"]:
+def repeated(values: Shaped[Tensor, " row *rest"], count: int) -> Shaped[Tensor, " rows *rest"]:
     """A batch repeated `count` times; the same tensor if `count` is 1."""
     return values.expand(count, *values.shape).flatten(0, 1)

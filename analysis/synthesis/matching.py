@@ -17,24 +17,21 @@ from jaxtyping import Float
 from scipy import stats
 from torch.nn.utils.rnn import pad_sequence
 
-from analysis.encoders.interventions import Head, Intervention, Operator, head_name, sets, texts_digest
+from analysis.encoders.interventions import Head, Intervention, head_name, sets, texts_digest
 from analysis.encoders.layout import Layout, across, batches, layouts, same_pieces
 from analysis.encoders.models import Encoder
-from analysis.encoders.prefixes import Changes, Gates, Prefix
-from analysis.encoders.redirection import (
-    NOWHERE,
-    ROWS,
+from analysis.encoders.prefixes import Edit, Operator, Prefix, Share, for_queries
+from analysis.encoders.redirection import NOWHERE, ROWS, Redirection, padded
+from analysis.encoders.tap import Attention, read_layers
+from analysis.encoders.values import (
     ChangedValues,
     Flag,
-    Redirection,
     exchanged_positions,
     exchanged_types,
     flag_directions,
     other_words,
-    padded,
     position_embeddings,
 )
-from analysis.encoders.tap import Attention, read_layers
 from analysis.errors import InputError
 from analysis.figures.words import finding
 from analysis.scores.maps import find_source
@@ -133,7 +130,7 @@ def attention_across(
 
 
 @dataclass(frozen=True, eq=False)
-class Twins:
+class Twins(Operator):
     """An operator of interventions: a head attends as its twin, which has its mean attention at every position.
 
     A twin knows positions and special tokens, but no word. It takes its means from `sequences`.
@@ -149,19 +146,15 @@ class Twins:
     def __str__(self) -> str:
         return f"twins-{texts_digest(self.sequences)[:16]}"
 
-    def prepared(self, prefix: Prefix) -> Changes:
-        """The twins of one batch, as a function of gates: 1 - gate is their share."""
+    def edit(self, prefix: Prefix) -> Edit:
+        """The twins of one batch (see `Operator`)."""
         twins: list[Attention] = []
         self.maps(prefix.encoder, prefix.batch, lambda _, attention, *__: twins.append(attention))
 
-        def changes(gates: Gates) -> dict:
-            def replace(layer: int, weights: Attention, _: torch.Tensor) -> Attention:
-                twin = twins[layer].repeat(len(gates) // len(twins[layer]), 1, 1, 1)[:, :, : weights.shape[2]]
-                return torch.lerp(twin, weights, gates[:, layer, :, None, None])
+        def replaced(layer: int, share: Share, weights: Attention, *_: torch.Tensor) -> Attention:
+            return torch.lerp(weights, for_queries(twins[layer], weights), share)
 
-            return {"replace": replace}
-
-        return changes
+        return replaced
 
 
 def edits(
