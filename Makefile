@@ -100,7 +100,7 @@ endif
 WHEELS := $(if $(filter mpnet,$(ENCODERS)),$(BUILT:ready=mpnet))
 
 # Make runs these rules before all others, even for `make -n`, so that they install nothing.
-$(TASKS): $(wildcard profiles/*.yaml) analysis/study/profiles.py $(wildcard notebooks/*.py)
+$(TASKS): $(wildcard profiles/*.yaml) $(addprefix analysis/study/,profiles.py parameters.py) $(wildcard notebooks/*.py)
 	@$(HAS_PACKAGES)
 	@"$(PYTHON)" -m analysis.study.profiles --profile $(PROFILE)
 

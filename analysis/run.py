@@ -21,13 +21,16 @@ from analysis.cache import COUNT
 from analysis.errors import InputError, exit_status
 from analysis.files import ROOT, parse_yaml, write_text
 from analysis.study.machine import cores
-from analysis.study.profiles import MADE_UP, declared, made_up, notebook_names, parameters, parse_name, source
-from analysis.study.provenance import finish_record
-from analysis.study.runs import MACHINE_ROOM, VARIABLE, Folders, Run, results_folder, short
+from analysis.study.parameters import declared, notebook_names, parse_name, source
+from analysis.study.profiles import MACHINE_ROOM, MADE_UP, made_up, mark_cache, parameters
+from analysis.study.provenance import finish_record, new_record
+from analysis.study.runs import VARIABLE, Folders, Run, results_folder, short
 
 ORDER = "STUDY_RUNS"  # the environment variable with all runs of Make, in reading order
 # Variables of the user that would change results: a backend that shows no figures, start-up files, a part of a cluster.
 NOT_PASSED_ON = "MPLBACKEND MATPLOTLIBRC PYTHONSTARTUP LOCAL_RANK RANK WORLD_SIZE".split()
+# The files of a run move to their places in this order, after all others; Make reads the stamp in cache/.
+LAST = ("tables", "figures", "notebooks", "provenance", "cache")
 COUNTED = "counted.txt"  # what the kernel has computed or found in its cache
 
 
@@ -42,7 +45,7 @@ def run(name: str, profile: str, settings: Mapping[str, Any], keep: bool = False
     parse_name(execution.name)  # raises for a task that is unknown
     if settings or not keep:
         execution = execution._replace(scratch=execution.name)
-    Folders(profile).prepare()
+    mark_cache(Folders(profile))
     folders = Folders(profile, execution)
     done, locks = folders.cache / "done" / execution.name, folders.cache / "locks"
     locks.mkdir(parents=True, exist_ok=True)
@@ -53,10 +56,20 @@ def run(name: str, profile: str, settings: Mapping[str, Any], keep: bool = False
         _say(f"{execution.name}: waiting for another process that runs it")
         acquired = lock.acquire()
     with acquired:
-        folders.publish()  # of a process that was killed meanwhile
+        publish(folders)  # of a process that was killed meanwhile
         if _age(done) == age:
             _perform(execution, folders)
     return folders.home / "notebooks" / f"{execution.name}.ipynb"
+
+
+def publish(folders: Folders) -> None:
+    """Moves the files of a run that has ended well to their places, or those that a killed process left."""
+    files = [path.relative_to(folders.folder) for path in folders.folder.rglob("*") if path.is_file()]
+    if any(path.parts[:2] == ("cache", "done") for path in files):
+        for path in sorted(files, key=lambda path: path.parts[0] in LAST and LAST.index(path.parts[0])):
+            (folders.home / path).parent.mkdir(parents=True, exist_ok=True)
+            os.replace(folders.folder / path, folders.home / path)
+        shutil.rmtree(folders.folder, ignore_errors=True)
 
 
 def _age(path: Path) -> int | None:
@@ -86,7 +99,7 @@ def _perform(execution: Run, folders: Folders) -> None:
     stamp = folders.folder / "cache" / "done" / execution.name
     write_text(stamp, "")
     os.utime(stamp, ns=(start, start))
-    folders.publish()
+    publish(folders)
     _say(f"{execution.name}  {(time.time_ns() - start) / 1e9:.0f} s")
 
 
@@ -97,14 +110,15 @@ def _execute(execution: Run, folders: Folders) -> None:
 
     from analysis.study.copies import cleaned, linked, prepared
 
-    path, start, before = folders.notebooks / f"{execution.name}.ipynb", time.monotonic(), os.times()
+    path, record = folders.notebooks / f"{execution.name}.ipynb", new_record(execution)
+    start, before = time.monotonic(), os.times()
     write_text(path, nbformat.writes(prepared(jupytext.read(source(execution.notebook)))))
     _papermill(execution, folders, path)
     counts = folders.folder / COUNTED
     origins = counts.read_text(encoding="utf-8").split() if counts.exists() else []
     counts.unlink(missing_ok=True)
     cpu_seconds = sum(os.times()[:4]) - sum(before[:4])  # with those of the kernel and what it started
-    cost = finish_record(folders, execution, time.monotonic() - start, cpu_seconds, origins)
+    cost = finish_record(folders, execution.name, record, time.monotonic() - start, cpu_seconds, origins)
     order = [name for name in os.environ.get(ORDER, "").split() if name.split("-")[0] not in MACHINE_ROOM]
     note = MADE_UP if made_up(execution.parameters["profile"]) else ""
     notebook = linked(cleaned(nbformat.read(path, as_version=4)), execution.name, order, cost, note)

@@ -4,7 +4,7 @@ import jupytext
 import matplotlib.pyplot as plt
 import xarray as xr
 
-from analysis.study import profiles, results
+from analysis.study import parameters, results
 
 
 def opened_results(monkeypatch, scores: xr.DataArray, control: xr.DataArray) -> results.Results:
@@ -19,6 +19,6 @@ def opened_results(monkeypatch, scores: xr.DataArray, control: xr.DataArray) -> 
 
 def run_cells(notebook: str, fewer: str) -> None:
     """Runs the cells of a notebook, with this line below its parameters."""
-    cells = jupytext.read(profiles.source(notebook)).cells
-    parameters, *others = (cell.source for cell in cells if cell.cell_type == "code")
-    exec(compile("\n".join([parameters, fewer, *others]), notebook, "exec"), {})
+    cells = jupytext.read(parameters.source(notebook)).cells
+    first, *others = (cell.source for cell in cells if cell.cell_type == "code")
+    exec(compile("\n".join([first, fewer, *others]), notebook, "exec"), {})

@@ -11,8 +11,8 @@ import pandas as pd
 
 from analysis.files import ROOT, parse_yaml
 from analysis.study.copies import code_of
-from analysis.study.profiles import source
-from analysis.study.runs import MACHINE_ROOM
+from analysis.study.parameters import source
+from analysis.study.profiles import MACHINE_ROOM
 
 DICTIONARY = ROOT / "docs" / "tables.yaml"
 MEANINGS = parse_yaml(DICTIONARY.read_bytes(), DICTIONARY)

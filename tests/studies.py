@@ -16,7 +16,7 @@ import pytest
 
 from analysis.errors import InputError
 from analysis.files import ROOT
-from analysis.study import profiles
+from analysis.study import parameters, profiles
 
 HOUR = 3600  # seconds: limits only end a hang, and no slow machine or load may reach one
 HEADER = """# ---
@@ -52,9 +52,12 @@ class Study:
 
     def __init__(self, folder: Path, monkeypatch):
         self.folder, self.notebooks, self.profiles = folder, folder / "notebooks", folder / "profiles"
-        for name, path in (("NOTEBOOKS", self.notebooks), ("PROFILES", self.profiles)):
+        for module, name, path in (
+            (parameters, "NOTEBOOKS", self.notebooks),
+            (profiles, "PROFILES", self.profiles),
+        ):
             path.mkdir()
-            monkeypatch.setattr(profiles, name, path)
+            monkeypatch.setattr(module, name, path)
         monkeypatch.setenv("RESULTS_DIR", str(folder / "results"))
         self.profile("quick", "common:\n  n: 5\n")
 
@@ -152,7 +155,7 @@ def saved(notebook: str, kind: str) -> tuple[set[str], set[str]]:
 
     `*` stands where a name is filled in.
     """
-    tree = ast.parse(profiles.source(notebook).read_text(encoding="utf-8"))
+    tree = ast.parse(parameters.source(notebook).read_text(encoding="utf-8"))
     conditional = {inner for node in ast.walk(tree) if isinstance(node, ast.If) for inner in ast.walk(node)}
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     saving_calls = [node for node in calls if ast.unparse(node.func) == f"results.save_{kind}"]

@@ -31,7 +31,8 @@ from analysis.statistics.claims import read_claims
 from analysis.statistics.effects import effect_table
 from analysis.statistics.significance import Rule, role_table
 from analysis.study.front_page import filled
-from analysis.study.profiles import load_profile, parameters, parse_name
+from analysis.study.parameters import parse_name
+from analysis.study.profiles import load_profile, parameters
 from analysis.study.results import Results, seeds_of
 from analysis.study.verification import verify
 from analysis.texts.chains import read_chains

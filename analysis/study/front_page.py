@@ -16,10 +16,11 @@ from analysis.statistics.claim_pages import claims_page, current, paper_rows
 from analysis.statistics.claims import VERDICTS, Claim, read_claims
 from analysis.statistics.encoders import BOTH, CONTRADICTED, NONE, ONE, agreement_counts, encoder_table
 from analysis.statistics.roles import COUNTS, role_counts
-from analysis.study.profiles import MADE_UP, command, made_up, notebook_names, parameters, source
+from analysis.study.parameters import notebook_names, source
+from analysis.study.profiles import MACHINE_ROOM, MADE_UP, command, made_up, parameters
 from analysis.study.provenance import records_in, whole_cost
 from analysis.study.results import Results, results_to_read
-from analysis.study.runs import MACHINE_ROOM, Folders
+from analysis.study.runs import Folders
 
 # The folders of the papers and the synthesis, in the order of their notebooks; the Makefile has the same list.
 PAPERS = ("pande2021", "clark2019", "michel2019", "kovaleva2019", "pascual2021", "niven2019", "synthesis")

@@ -1,6 +1,5 @@
 """The record of every run, provenance/<run>.json: code, parameters, data, weights behind each table, and cost."""
 
-import hashlib
 import json
 import subprocess
 import zipfile
@@ -11,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from analysis.errors import InputError
-from analysis.files import READ, ROOT, git, versions, write_text
+from analysis.files import ROOT, git, versions, write_text
 from analysis.study.profiles import command
-from analysis.study.runs import Folders, Run
+from analysis.study.runs import SAVED, Folders, Run
 
-PARSER = "parser"  # its name stands among the weights
 Place = Path | zipfile.Path  # a folder or a file, on the disk or in the archive that git makes
 
 
@@ -54,41 +52,39 @@ def weights_of(records: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, 
 
 
 def new_record(run: Run) -> dict[str, Any]:
-    """The record of a run that has saved nothing: notebook, parameters, versions, commit and later changes."""
+    """The record of a run that starts: notebook, parameters, versions, commit and later changes."""
     packages, _, commit = versions().rpartition(", commit ")
     changed = git("status", "--porcelain", "--", "analysis", "notebooks", "profiles")  # None outside a clone
     known = {"notebook": run.notebook, "parameters": run.parameters, "versions": packages}
-    return known | {"commit": commit + ", with changes" * bool(changed), "tables": {}, "figures": {}}
-
-
-def data_digest(cache: Path) -> str:
-    """One digest of all text files that this process has read outside of the cache; empty if there are none."""
-    digests = sorted(READ[path] for path in READ if not path.resolve().is_relative_to(cache.resolve()))
-    return hashlib.sha256("".join(digests).encode()).hexdigest() if digests else ""
-
-
-def write_record(folders: Folders, run: Run, record: Mapping[str, Any]) -> None:
-    """Writes the record of a run, whole or not at all."""
-    text = json.dumps(record, indent=1, default=str, ensure_ascii=False)
-    write_text(folders.provenance / f"{run.name}.json", text + "\n")
+    return known | {"commit": commit + ", with changes" * bool(changed)}
 
 
 def finish_record(
-    folders: Folders, run: Run, seconds: float, cpu_seconds: float, origins: Collection[str]
+    folders: Folders,
+    name: str,
+    record: Mapping[str, Any],
+    seconds: float,
+    cpu_seconds: float,
+    origins: Collection[str],
 ) -> float:
-    """Adds to the record of a run what it has cost, and returns what it costs without its cache (CPU seconds).
+    """Writes the record of a run with its outputs and its cost; returns the cost without its cache (CPU seconds).
 
     `origins` are "computed" or "cached"; if one is cached, an earlier run with these parameters may have cost more.
     """
-    path, earlier = folders.provenance / f"{run.name}.json", folders.home / "provenance" / f"{run.name}.json"
-    record = json.loads(path.read_bytes()) if path.exists() else new_record(run)
+    saved, earlier = folders.folder / SAVED, folders.home / "provenance" / f"{name}.json"
+    outputs = json.loads(saved.read_bytes()) if saved.exists() else {"tables": {}, "figures": {}}
+    saved.unlink(missing_ok=True)
     whole = round(cpu_seconds, 1)
     if "cached" in origins:
         with suppress(OSError, ValueError, LookupError):  # no record or a damaged one tells nothing
             before = json.loads(earlier.read_bytes())
-            whole = max(whole, whole_cost(before) or 0) if before["parameters"] == run.parameters else whole
+            whole = (
+                max(whole, whole_cost(before) or 0) if before["parameters"] == record["parameters"] else whole
+            )
     cost = {"seconds": round(seconds, 1), "cpu_seconds": round(cpu_seconds, 1), "whole_cpu_seconds": whole}
-    write_record(folders, run, record | cost | {"cached": {*origins} == {"cached"}})
+    complete = record | outputs | cost | {"cached": {*origins} == {"cached"}}
+    text = json.dumps(complete, indent=1, default=str, ensure_ascii=False)
+    write_text(folders.provenance / f"{name}.json", text + "\n")
     return whole
 
 

@@ -1,5 +1,6 @@
 """The files of a run: scores, tables and figures under results/<profile>/."""
 
+import hashlib
 import json
 import os
 import sys
@@ -15,12 +16,11 @@ from analysis.control_scores import control_bank, control_sieves
 from analysis.errors import InputError, check_choice
 from analysis.figures import pictures
 from analysis.figures.words import show
-from analysis.files import ROOT, replacing, versions, write_text
+from analysis.files import READ, ROOT, replacing, versions, write_text
 from analysis.statistics.intervals import above_zero
 from analysis.statistics.roles import LABELS
-from analysis.study.profiles import check_values, declared, notebook_names, parse_name, source
-from analysis.study.provenance import PARSER, data_digest, new_record, records_in, weights_of, write_record
-from analysis.study.runs import STATES, VARIABLE, Folders, Run, short
+from analysis.study.parameters import check_values, declared, notebook_names, parse_name, source
+from analysis.study.runs import PARSER, SAVED, STATES, VARIABLE, Folders, Run, results_folder, short
 from analysis.tables import stacked
 
 ATTENTION = "attention"  # the map source whose scores have no suffix in their file name
@@ -77,15 +77,15 @@ class Results(Folders):
     run reads what it has written itself, and all else in the profile's folder.
     """
 
-    def __init__(self, profile: str):
+    def __init__(self, profile: str, home: Path | None = None):
         self.run = current_run(profile)
         super().__init__(profile, self.run)
-        self.profile = Folders(profile)
+        self.profile = Folders(profile, home=home)
         # Files are named after their content, so all runs share them.
         self.parses, self.logits = (self.profile.cache / name for name in ("parses", "logits"))
         self._written: set[Path] = set()
         self._weights: dict[str, str] = {}
-        self._record = new_record(self.run)
+        self._saved: dict[str, dict[str, dict]] = {"tables": {}, "figures": {}}
         if VARIABLE not in os.environ and "ipykernel" in sys.modules:
             print(f"what this session saves goes to {self.folder}/")
 
@@ -153,7 +153,7 @@ class Results(Folders):
         with replacing(path) as temporary:
             # From memory, since HDF5 crashes when the disk is full; compression would take four times as long.
             temporary.write_bytes(labelled.to_netcdf(engine="h5netcdf"))
-        self._write_record()
+        self._write_saved()
         return path
 
     def load_scores(self, task: str, seed: int | None, maps: str = ATTENTION) -> xr.DataArray:
@@ -183,16 +183,24 @@ class Results(Folders):
         return path
 
     def _note(self, kind: str, name: str) -> None:
-        """Writes a saved table or figure into the record, with the digests of the weights behind it."""
-        self._record[kind][name] = {"weights": dict(self._weights)}
-        self._write_record()
+        """Adds a saved table or figure to what the run has saved, with the digests of the weights behind it."""
+        self._saved[kind][name] = {"weights": dict(self._weights)}
+        self._write_saved()
 
-    def _write_record(self) -> None:
-        write_record(self, self.run, self._record | {"data": data_digest(self.profile.cache)})
+    def _write_saved(self) -> None:
+        """Writes what the record of a run needs: its outputs, and a digest of all text files that it has read."""
+        if self.run.running:
+            cache = self.profile.cache.resolve()
+            digests = sorted(READ[path] for path in READ if not path.resolve().is_relative_to(cache))
+            data = hashlib.sha256("".join(digests).encode()).hexdigest() if digests else ""
+            write_text(self.folder / SAVED, json.dumps(self._saved | {"data": data}))
 
     @cached_property
     def _known_weights(self) -> dict[str, dict[str, str]]:
-        return weights_of(records_in(self.profile.folder))
+        """The digests of the weights behind the tables of the profile."""
+        records = [json.loads(path.read_bytes()) for path in self.profile.provenance.glob("*.json")]
+        tables = [table for record in records for table in record.get("tables", {}).items()]
+        return {name: entry["weights"] for name, entry in tables}
 
     def load_table(self, name: str) -> pd.DataFrame:
         """A saved table; raises InputError if it is missing or damaged."""
@@ -213,7 +221,7 @@ class Results(Folders):
         path = self._to_write(self.cache / "parts" / f"{name}-{task}.csv")
         write_text(path.with_suffix(".json"), json.dumps(self._weights))
         write_text(path, above_zero(table).to_csv(index=False, lineterminator="\n"))
-        self._write_record()
+        self._write_saved()
         return path
 
     def join_parts(self, name: str, tasks: Iterable[str], every: bool = True) -> pd.DataFrame:
@@ -245,8 +253,5 @@ class Results(Folders):
 
 def results_to_read(profile: str) -> Results:
     """The results of another profile: those in the folder of results, or else those that came with the checkout."""
-    results = Results(profile)
-    if not results.profile.tables.is_dir():
-        results.profile.folder = ROOT / "results" / profile
-        results.profile.tables = results.profile.folder / "tables"
-    return results
+    made = (results_folder() / profile / "tables").is_dir()
+    return Results(profile, None if made else ROOT / "results" / profile)

@@ -14,8 +14,8 @@ from analysis.roles import RELATIONS
 from analysis.statistics.claims import INCONCLUSIVE, NOT_APPLICABLE
 from analysis.statistics.roles import LABELS
 from analysis.study.profiles import command
-from analysis.study.provenance import PARSER, committed, files_in, records_in, weights_of
-from analysis.study.runs import Folders
+from analysis.study.provenance import committed, files_in, records_in, weights_of
+from analysis.study.runs import PARSER, Folders
 
 
 def too_many_verdicts(new: pd.DataFrame, old: pd.DataFrame) -> bool:

@@ -13,7 +13,7 @@ from analysis.explorer.view import explorer, head_view
 from analysis.scores.extraction import extract, read_attention, read_sieves
 from analysis.scores.sieves import SIEVES, Sieve, rows
 from analysis.statistics.effects import match_logit
-from analysis.study.profiles import source
+from analysis.study.parameters import source
 from analysis.texts.examples import Example, Relation
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse

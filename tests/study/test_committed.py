@@ -19,7 +19,8 @@ from studies import values_of
 
 from analysis.files import ROOT, git
 from analysis.study.front_page import TEMPLATE, claims_document, front_page, places, saved_claims, verdicts
-from analysis.study.profiles import parameters, parse_name
+from analysis.study.parameters import parse_name
+from analysis.study.profiles import parameters
 from analysis.study.provenance import records_in
 from analysis.study.results import Results
 

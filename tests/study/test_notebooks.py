@@ -14,7 +14,8 @@ from packaging.utils import canonicalize_name
 from studies import runs_of, saved
 
 from analysis.files import ROOT
-from analysis.study.profiles import declared, not_run, notebook_names, parameters, source
+from analysis.study.parameters import declared, notebook_names, source
+from analysis.study.profiles import not_run, parameters
 
 NOTEBOOKS = notebook_names()
 # The notebooks of every paper, by their numbers; those of the study itself come first.

@@ -4,7 +4,7 @@ import pytest
 import yaml
 from studies import PARAMETERS, Study, error_of
 
-from analysis.study import profiles
+from analysis.study import parameters, profiles
 from analysis.study.runs import Folders
 
 
@@ -18,7 +18,7 @@ def test_precedence(study: Study):
     assert profiles.parameters("01_first", "other", {"n": 30}) == expected
     assert profiles.parameters("01_first", "other")["n"] == 20
     assert profiles.parameters("02_second", "other")["n"] == 10
-    assert profiles.declared("01_first")["n"] == 3
+    assert parameters.declared("01_first")["n"] == 3
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_value_of_another_kind(study: Study, name: str, value: object, kind: str
 def test_empty_profiles_leave_the_defaults(study: Study, text: str):
     study.notebook("01_first")
     study.profile("quick", text)
-    assert profiles.parameters("01_first", "quick") == profiles.declared("01_first")
+    assert profiles.parameters("01_first", "quick") == parameters.declared("01_first")
 
 
 @pytest.mark.parametrize(
@@ -166,8 +166,8 @@ def test_notebooks_that_are_not_run_have_no_tasks(study: Study):
 @pytest.mark.parametrize("profile", [path.stem for path in sorted(profiles.PROFILES.glob("*.yaml"))])
 def test_every_profile_is_in_the_declared_ranges(profile: str):
     """And every number of a notebook has a range."""
-    ranges = profiles.declared_ranges()
-    for notebook in profiles.notebook_names():
+    ranges = parameters.declared_ranges()
+    for notebook in parameters.notebook_names():
         values = profiles.parameters(notebook, profile)
         numbers = {name for name, value in values.items() if type(value) in (int, float)}
         assert numbers - ranges.keys() == set()
@@ -184,9 +184,9 @@ BOUNDARIES = {  # a value at each end that the condition refuses
 
 def test_values_out_of_their_range_are_one_line_before_a_kernel_starts():
     """The sweep: every condition of every parameter of every notebook, nan, and lists without or with equal entries."""
-    ranges = profiles.declared_ranges()
+    ranges = parameters.declared_ranges()
     swept = 0
-    for notebook in profiles.notebook_names():
+    for notebook in parameters.notebook_names():
         values = profiles.parameters(notebook, "smoke")
         for name in ranges.keys() & values.keys():
             for condition, limit in ranges[name].items():

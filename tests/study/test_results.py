@@ -13,14 +13,17 @@ from studies import error_of
 
 from analysis.errors import InputError
 from analysis.files import versions
-from analysis.study.provenance import print_plan
+from analysis.run import publish
+from analysis.study.provenance import finish_record, new_record, print_plan
 from analysis.study.results import Results
 from analysis.study.runs import VARIABLE, Run
 
 
-def results_of(monkeypatch, scratch: str | None = None, notebook: str = "01_first") -> Results:
+def results_of(
+    monkeypatch, scratch: str | None = None, notebook: str = "01_first", running: bool = False
+) -> Results:
     """What a notebook has that runs with a profile's own values, or with others."""
-    run = Run(notebook, {"profile": "quick", "n": 3}, scratch)
+    run = Run(notebook, {"profile": "quick", "n": 3}, scratch, running)
     monkeypatch.setenv(VARIABLE, json.dumps(run._asdict()))
     return Results("quick")
 
@@ -81,11 +84,17 @@ def test_scratch_run_writes_aside_and_reads_from_the_profile(results: Results, t
     assert {path: path.read_bytes() for path in before} == before
 
 
-def record(results: Results, run: str = "01_first") -> dict:
-    return json.loads((results.provenance / f"{run}.json").read_text())
+def published_record(results: Results) -> dict:
+    """The record of a run that ends well."""
+    finish_record(results, results.run.name, new_record(results.run), 1, 1, [])
+    (results.folder / "cache/done").mkdir(parents=True, exist_ok=True)
+    (results.folder / "cache/done" / results.run.name).touch()
+    publish(results)
+    return json.loads((results.home / "provenance" / f"{results.run.name}.json").read_text())
 
 
 def test_provenance_of_a_run_names_its_tables_and_figures(results: Results, monkeypatch):
+    results = results_of(monkeypatch, running=True)
     digested = scores().assign_attrs(weights_sha256="abc")
     results.save_scores(digested, "mrpc", 1)
     results.load_scores("mrpc", 1)
@@ -93,7 +102,7 @@ def test_provenance_of_a_run_names_its_tables_and_figures(results: Results, monk
     results.record_weights("minilm", "def")
     results.save_table(table(), "other")
     results.save_figure(Figure(figsize=(2, 1)), "F1.2", "A caption.")
-    first = record(results)
+    first = published_record(results)
     assert (first["notebook"], first["parameters"]) == ("01_first", {"profile": "quick", "n": 3})
     assert "torch " in first["versions"]
     assert re.match(r"[0-9a-f]{12}|unknown", first["commit"])
@@ -102,15 +111,16 @@ def test_provenance_of_a_run_names_its_tables_and_figures(results: Results, monk
     assert first["tables"]["other"]["weights"] == {"mrpc-finetuned-1": "abc", "minilm": "def"}
     assert first["figures"]["F1.2"]["weights"] == first["tables"]["other"]["weights"]
 
-    later = results_of(monkeypatch, notebook="02_second")  # a notebook that reads a table has its weights too
+    later = results_of(
+        monkeypatch, notebook="02_second", running=True
+    )  # a notebook that reads a table has its weights too
     later.load_table("other")
     later.save_table(table(), "joined")
-    assert record(later, "02_second")["tables"]["joined"]["weights"] == first["tables"]["other"]["weights"]
-    assert record(results) == first
+    assert published_record(later)["tables"]["joined"]["weights"] == first["tables"]["other"]["weights"]
 
-    again = results_of(monkeypatch)  # what the run no longer saves is gone
+    again = results_of(monkeypatch, running=True)  # what the run no longer saves is gone
     again.save_table(table(), "roles")
-    assert set(record(again)["tables"]) == {"roles"}
+    assert set(published_record(again)["tables"]) == {"roles"}
 
 
 def test_joined_table_has_the_weights_of_its_parts(results: Results, monkeypatch):
@@ -118,8 +128,9 @@ def test_joined_table_has_the_weights_of_its_parts(results: Results, monkeypatch
         part = results_of(monkeypatch)
         part.record_weights(f"{task}-finetuned-0", f"digest of {task}")
         part.save_part(table(), "part", task)
+    results = results_of(monkeypatch, running=True)
     results.save_table(results.join_parts("part", ["qqp", "mrpc"]), "joined")
-    weights = record(results)["tables"]["joined"]["weights"]
+    weights = published_record(results)["tables"]["joined"]["weights"]
     assert weights == {"mrpc-finetuned-0": "digest of mrpc", "qqp-finetuned-0": "digest of qqp"}
 
 

@@ -10,7 +10,7 @@ from test_floors import MODULES, imported, reached
 
 from analysis.files import ROOT
 from analysis.study.front_page import PAPERS
-from analysis.study.profiles import declared, notebook_names, source
+from analysis.study.parameters import declared, notebook_names, source
 
 PACKAGE = ROOT / "analysis"
 # What these import makes no number: the store of results, and drawing.

@@ -9,7 +9,7 @@ from studies import Study, error_of
 
 from analysis.files import ROOT
 from analysis.run import run
-from analysis.study.profiles import notebook_names, source
+from analysis.study.parameters import notebook_names, source
 from analysis.study.results import Results
 from analysis.study.runs import results_folder
 

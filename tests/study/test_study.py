@@ -23,7 +23,8 @@ from studies import Tree, runs_of, saved, started, values_of
 from analysis.encoders.models import load_encoder
 from analysis.files import ROOT
 from analysis.study.front_page import PAPERS, TABLE_PLACE, TEMPLATE, front_page, places, saved_claims
-from analysis.study.profiles import notebook_names, parameters
+from analysis.study.parameters import notebook_names
+from analysis.study.profiles import parameters
 from analysis.study.provenance import records_in
 from analysis.study.results import Results
 from analysis.study.runs import STATES

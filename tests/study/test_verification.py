@@ -10,7 +10,8 @@ import pytest
 from studies import error_of
 
 from analysis.study import verification
-from analysis.study.provenance import PARSER, committed
+from analysis.study.provenance import committed
+from analysis.study.runs import PARSER
 from analysis.study.verification import largest_difference, verify
 
 HEADS = pd.MultiIndex.from_product([["local", "nsubj"], range(5), range(10)], names=["role", "layer", "head"])
