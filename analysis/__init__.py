@@ -16,6 +16,7 @@ HOMES = {
     "TASKS": "texts.tasks",
     "extract": "scores.extraction",
     "head_view": "explorer.view",
+    "load_classifier": "encoders.classifiers",
     "load_encoder": "encoders.models",
     "load_examples": "texts.glue",
     "parse": "texts.syntax",

@@ -19,9 +19,10 @@ from transformers import PreTrainedModel
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from analysis.encoders.classifiers import trainable_classifier
 from analysis.encoders.interventions import predict, sets, single_heads
 from analysis.encoders.layout import batches, layouts
-from analysis.encoders.models import Encoder, load_classifier, load_encoder, load_tokenizer
+from analysis.encoders.models import Encoder, load_encoder, load_tokenizer
 from analysis.encoders.redirection import Redirection
 from analysis.encoders.tap import tap
 from analysis.scores.extraction import extract
@@ -38,7 +39,7 @@ MEGABYTE = 1e6
 def classifier(name: str) -> Encoder:
     """The encoder under a random classification head."""
     torch.manual_seed(0)
-    return Encoder(name, load_classifier(name, 2).eval(), load_tokenizer(name))
+    return Encoder(name, trainable_classifier(name, 2).eval(), load_tokenizer(name))
 
 
 def training_step(encoder: Encoder) -> Callable[[], object]:

@@ -21,9 +21,10 @@ from transformers import AutoModelForSequenceClassification, BertConfig
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from analysis.encoders.classifiers import trainable_classifier  # noqa: E402
 from analysis.encoders.interventions import predict, sets  # noqa: E402
 from analysis.encoders.layout import layouts  # noqa: E402
-from analysis.encoders.models import Encoder, load_classifier, load_tokenizer  # noqa: E402
+from analysis.encoders.models import Encoder, load_tokenizer  # noqa: E402
 from analysis.encoders.prefixes import OPERATORS  # noqa: E402
 from analysis.encoders.pruning import importance, prune  # noqa: E402
 from analysis.encoders.tap import tap  # noqa: E402
@@ -38,7 +39,7 @@ def load(name: str) -> Encoder:
     """MiniLM, or an encoder of BERT-base's size with random weights, as a classifier."""
     torch.manual_seed(0)
     if name == "minilm":
-        model = load_classifier(name, 2)
+        model = trainable_classifier(name, 2)
     else:
         model = AutoModelForSequenceClassification.from_config(BertConfig())
     return Encoder(name, model.eval(), load_tokenizer("minilm"))

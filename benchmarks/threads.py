@@ -29,11 +29,12 @@ def train() -> None:
     """Makes one training step for every line of the input, and prints its seconds."""
     import torch
 
+    from analysis.encoders.classifiers import trainable_classifier
     from analysis.encoders.layout import layouts
-    from analysis.encoders.models import Encoder, load_classifier, load_tokenizer
+    from analysis.encoders.models import Encoder, load_tokenizer
     from analysis.texts.glue import load_examples
 
-    encoder = Encoder("minilm", load_classifier("minilm", 2).train(), load_tokenizer("minilm"))
+    encoder = Encoder("minilm", trainable_classifier("minilm", 2).train(), load_tokenizer("minilm"))
     inputs = encoder.inputs(layouts(encoder.tokenizer, load_examples("toy-mrpc", split="train", n=BATCH)))
     optimiser = torch.optim.AdamW(encoder.model.parameters(), lr=1e-5)
     labels = torch.arange(BATCH) % 2

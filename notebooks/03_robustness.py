@@ -50,7 +50,8 @@ control_n: int = 120  # sequences of the first task that the controls are scored
 import numpy as np
 import pandas as pd
 
-from analysis.encoders.models import load_encoder, random_encoder
+from analysis.encoders.classifiers import random_encoder
+from analysis.encoders.models import load_encoder
 from analysis.figures import colours, theme
 from analysis.figures.lines import curves
 from analysis.figures.theme import style

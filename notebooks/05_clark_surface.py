@@ -38,7 +38,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.encoders.models import load_encoder, random_encoder
+from analysis.encoders.classifiers import random_encoder
+from analysis.encoders.models import load_encoder
 from analysis.figures import theme
 from analysis.figures.attention import attention_lines
 from analysis.figures.colours import BLUE, GREEN, ORANGE, SKY, VERMILION, WINE

@@ -48,7 +48,8 @@ import numpy as np
 import seaborn as sns
 from IPython.display import Markdown
 
-from analysis.encoders.models import load_encoder, random_encoder
+from analysis.encoders.classifiers import random_encoder
+from analysis.encoders.models import load_encoder
 from analysis.figures import theme
 from analysis.figures.attention import attention_lines
 from analysis.figures.claims import forest_plot

@@ -46,8 +46,8 @@ precision: str = "float32"
 import matplotlib.pyplot as plt
 from matplotlib.colors import SymLogNorm
 
+from analysis.encoders.classifiers import load_classifier
 from analysis.encoders.interventions import all_but_one, predict, single_heads
-from analysis.encoders.models import load_encoder
 from analysis.figures import theme
 from analysis.figures.colours import GREEN
 from analysis.figures.edits import rank_panels
@@ -87,7 +87,7 @@ tests = {"alpha": alpha, "resamples": resamples, "permutations": permutations, "
 # %%
 def predict_run(run, examples, ablations):
     """Logits (intervention, sequence, class) of a fine-tuned classifier: whole ("none"), then with each ablation."""
-    classifier = load_encoder(weights[run], device, precision, run[0])
+    classifier = load_classifier(weights[run], run[0], device, precision)
     options = {"batch_size": sequences_at_once, "max_tokens": max_tokens, "cache": results.logits}
     return predict(classifier, examples, ablations(classifier), **options)
 

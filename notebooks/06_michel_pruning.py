@@ -50,8 +50,8 @@ precision: str = "float32"
 import seaborn as sns
 from IPython.display import Markdown
 
+from analysis.encoders.classifiers import load_classifier
 from analysis.encoders.interventions import predict, single_heads
-from analysis.encoders.models import load_encoder
 from analysis.figures import theme
 from analysis.figures.claims import forest_plot
 from analysis.figures.colours import GREEN
@@ -72,7 +72,7 @@ style()
 results = Results(profile)
 run = seeds_of("finetuned", seeds, checkpoint)[0]
 weights = {task: results.weights(task, run, encoder, checkpoint) for task in tasks}
-classifiers = {task: load_encoder(folder, device, precision, task) for task, folder in weights.items()}
+classifiers = {task: load_classifier(folder, task, device, precision) for task, folder in weights.items()}
 dev = {task: load_examples(task, source, "dev", scored_n, seed) for task in tasks}
 train = {task: load_examples(task, source, "train", importance_n, seed) for task in tasks}
 labels = {task: labels_of(examples) for task, examples in dev.items()}

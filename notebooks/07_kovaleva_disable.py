@@ -52,6 +52,7 @@ precision: str = "float32"
 # %%
 from IPython.display import Markdown
 
+from analysis.encoders.classifiers import load_classifier
 from analysis.encoders.interventions import predict, single_heads, whole_layers
 from analysis.encoders.models import load_encoder
 from analysis.figures import theme
@@ -86,7 +87,7 @@ folder = results.cache / "kovaleva"
 # %%
 dev = {task: load_examples(task, source, "dev", scored_n, seed) for task in tasks}
 classifiers = {
-    (task, run): load_encoder(results.weights(task, run, encoder, checkpoint), device, precision, task)
+    (task, run): load_classifier(results.weights(task, run, encoder, checkpoint), task, device, precision)
     for task in tasks
     for run in seeds
 }

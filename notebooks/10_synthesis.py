@@ -51,7 +51,7 @@ import pandas as pd
 from IPython.display import Markdown
 
 from analysis.encoders import interventions
-from analysis.encoders.models import load_encoder
+from analysis.encoders.classifiers import load_classifier
 from analysis.figures import theme
 from analysis.figures.claims import forest_plot
 from analysis.figures.colours import colour, ink
@@ -74,7 +74,7 @@ available = {*agreement.TABLES, "pascual_survival", "michel_importance_agreement
 tables = {name: results.load_table(name) for name in available}
 choices = (window, relations, direction, arithmetic, weighted_block)
 weights = {task: results.weights(task, seeds[0], encoder, checkpoint) for task in model_tasks}
-encoders = {task: load_encoder(weights[task], device, task=task) for task in model_tasks}
+encoders = {task: load_classifier(weights[task], task, device) for task in model_tasks}
 runs = [(task, run) for task in tasks for run in seeds]
 trained = training.trained_runs(results.join_parts("finetune", tasks, every=False)) & {*runs}
 pairs = [task for task in tasks if TASKS[task].pair]

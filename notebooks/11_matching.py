@@ -66,7 +66,8 @@ import pandas as pd
 import xarray as xr
 from IPython.display import Markdown
 
-from analysis.encoders.models import load_encoder, random_encoder
+from analysis.encoders.classifiers import load_classifier, random_encoder
+from analysis.encoders.models import load_encoder
 from analysis.encoders.redirection import Redirection, other_text, redirect
 from analysis.encoders.values import flag_directions, output_shares
 from analysis.figures.claims import forest_plot
@@ -99,7 +100,7 @@ dev = {task: load_examples(task, source, "dev", scored_n, seed) for task in task
 trained = trained_runs(results.join_parts("finetune", tasks, every=False))
 classifiers = [
     Classifier(
-        task, run, load_encoder(results.weights(task, run, encoder, checkpoint), device, precision, task),
+        task, run, load_classifier(results.weights(task, run, encoder, checkpoint), task, device, precision),
         dev[task], tasks[task], (task, run) in trained, max_tokens, results.logits,
     )
     for task in tasks

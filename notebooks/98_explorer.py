@@ -35,6 +35,7 @@ relations: list[str] = ["nsubj", "dobj", "amod", "advmod"]
 # %%
 from IPython.display import Image
 
+from analysis.encoders.classifiers import load_classifier
 from analysis.encoders.models import load_encoder
 from analysis.explorer.packing import dials, illustrative, pack
 from analysis.explorer.view import explorer, head_view
@@ -116,7 +117,7 @@ before = [results.load_table(f"roles-{task}-pretrained") for task in pair_tasks]
 heads = matching_heads(before, threshold) if before else []
 turned = {}
 for task in (task for task in pair_tasks if task in tuned_tasks):
-    classifier = load_encoder(results.weights(task, seeds[0], encoder, checkpoint), device, task=task)
+    classifier = load_classifier(results.weights(task, seeds[0], encoder, checkpoint), task, device)
     turned |= dials(classifier, illustrations[task], heads, match_class(task)[1], max_tokens)
 print(f"{len(heads)} matching heads; {len(turned)} pairs have a dial")
 

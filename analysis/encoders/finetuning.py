@@ -32,17 +32,11 @@ from transformers.trainer_pt_utils import LengthGroupedSampler
 from transformers.utils.notebook import NotebookProgressCallback
 
 from analysis.cache import record_use
+from analysis.encoders.classifiers import load_classifier, trainable_classifier
 from analysis.encoders.interventions import Head, check_labels
 from analysis.encoders.layout import read_ids
 from analysis.encoders.measures import decide, measure
-from analysis.encoders.models import (
-    PRECISIONS,
-    Encoder,
-    check_precision,
-    load_classifier,
-    load_encoder,
-    load_tokenizer,
-)
+from analysis.encoders.models import PRECISIONS, Encoder, check_precision, load_encoder, load_tokenizer
 from analysis.encoders.redirection import blocked_across
 from analysis.errors import InputError
 from analysis.files import read_text, working_folder, write_text
@@ -281,7 +275,7 @@ def finetune(
         return record["scores"]
     set_seed(seed)
     tokenizer = load_tokenizer(name)
-    encoder = Encoder(str(name), load_classifier(name, task.outputs), tokenizer)
+    encoder = Encoder(str(name), trainable_classifier(name, task.outputs), tokenizer)
     encoder.check_length(max_tokens)
     train_set, dev_set = (_encode(task, examples, tokenizer, max_tokens) for examples in (train, dev))
     with blocked_across(encoder, blocked) if blocked else nullcontext():
@@ -335,7 +329,7 @@ def evaluate(
     device: str = "cpu",
 ) -> dict[str, float]:
     """The scores of a fine-tuned checkpoint on labelled examples: proportions and correlations (see `measure`)."""
-    task, encoder = task_named(task), load_encoder(name, task=task)
+    task, encoder = task_named(task), load_classifier(name, task)
     encoder.check_length(max_tokens)
     encoded = _encode(task, examples, encoder.tokenizer, max_tokens)
     return _scores(encoder, task, device, encoded)

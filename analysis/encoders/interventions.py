@@ -129,7 +129,7 @@ def check_examples(
     if not type(encoder.model).__name__.endswith("ForSequenceClassification"):
         raise InputError(
             f"{encoder.name} has no classification head: load a checkpoint that is fine-tuned on the task, with "
-            "load_encoder(name, task=...)"
+            "load_classifier(name, task)"
         )
     encoder.check_length(max_tokens)
     classes, choices = encoder.model.config.num_labels, len(examples[0].choices) if examples else 0

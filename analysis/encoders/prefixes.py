@@ -4,16 +4,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
 
 from analysis.encoders.layout import Pieces
 from analysis.encoders.models import Encoder
-from analysis.encoders.tap import Rows, Values, projections, tap, uniform_heads
+from analysis.encoders.tap import Replace, Rows, Values, tap, uniform_rows
 from analysis.errors import InputError
 
 Gates = Float[Tensor, "sequence layer head"]
@@ -21,6 +21,25 @@ Changes = Callable[[Gates], dict[str, Any]]
 Share = Float[Tensor, "sequence head 1 1"]
 Edit = Callable[[int, Share, Rows, Values], Tensor]  # of a layer
 Call = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]  # a module and the arguments, positional and by name
+
+
+def uniform_heads(
+    shares: Shaped[Tensor, "layer head"] | Shaped[Tensor, "sequence layer head"],
+) -> Replace:
+    """A `replace` for `tap`: heads with share 1 attend equally to all real tokens (Kovaleva 2019, section 4.6).
+
+    A number between 0 and 1 mixes uniform attention with the head's own.
+    """
+    touched = (shares != 0).any(-1).reshape(-1, shares.shape[-2]).any(0).tolist()
+
+    def replace(layer: int, weights: Rows, real: Bool[Tensor, "batch token"]) -> Rows:
+        if not touched[layer]:
+            return weights
+        share = shares[..., layer, :, None, None].to(weights.dtype)
+        return torch.lerp(weights, uniform_rows(real).to(weights.dtype), share)
+
+    return replace
+
 
 # Arguments of `tap` for each operator: gate 1 leaves a head as it is, gate 0 ablates it, others lie between.
 OPERATORS: Mapping[str, Changes] = {
@@ -176,6 +195,34 @@ def body(encoder: Encoder) -> tuple[nn.Module, Sequence[nn.Module]]:
     raise InputError(
         f"{encoder.name}: {type(encoder.model).__name__} has no list of its own {encoder.layers} layers: use a "
         "BERT-like encoder whose layers do not share weights"
+    )
+
+
+class Projections(NamedTuple):
+    """The linear layers of one layer's attention; each head has rows of the first three and columns of the last."""
+
+    query: nn.Linear
+    key: nn.Linear
+    value: nn.Linear
+    output: nn.Linear
+
+
+PROJECTIONS = (  # their names in a layer
+    ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"),
+    ("attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin"),  # DistilBERT
+    ("attention.attn.q", "attention.attn.k", "attention.attn.v", "attention.attn.o"),  # MPNet
+)
+
+
+def projections(layer: nn.Module, name: str) -> Projections:
+    """The projections of a layer of the encoder called `name`."""
+    modules = dict(layer.named_modules())
+    for paths in PROJECTIONS:
+        if modules.keys() >= {*paths}:
+            return Projections(*(modules[path] for path in paths))
+    raise InputError(
+        f"{name}: the heads of {type(layer).__name__} can be neither ablated nor pruned, its attention has none of the "
+        "known names: use BERT, RoBERTa, ELECTRA, DistilBERT or MPNet"
     )
 
 

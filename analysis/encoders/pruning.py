@@ -10,12 +10,13 @@ from jaxtyping import Float, Int, Num
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 
-from analysis.encoders.dispatch import DispatchedMPNet, dispatch
+from analysis.encoders import mpnet
+from analysis.encoders.dispatch import dispatch
 from analysis.encoders.interventions import about_texts, check_examples, check_gate
 from analysis.encoders.layout import Layout, layouts, stream
 from analysis.encoders.models import Encoder
-from analysis.encoders.prefixes import body
-from analysis.encoders.tap import ValueReader, projections, tap
+from analysis.encoders.prefixes import body, projections
+from analysis.encoders.tap import ValueReader, tap
 from analysis.errors import InputError
 from analysis.texts.examples import Example
 
@@ -128,7 +129,7 @@ def prune(encoder: Encoder, gate: Num[np.ndarray, "..."]) -> Encoder:
             _shrink(linear, dimensions.to(encoder.device), dim=0)
         _shrink(output, dimensions.to(encoder.device), dim=1)
         for module in layer.modules():
-            if isinstance(module, DispatchedMPNet):
+            if isinstance(module, mpnet.Attention):
                 module.remaining_heads = np.flatnonzero(row)
     return smaller
 

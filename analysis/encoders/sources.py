@@ -9,9 +9,7 @@ from pathlib import Path
 import huggingface_hub
 import torch
 import transformers
-from transformers import AutoTokenizer, PreTrainedConfig
-from transformers.models.auto.tokenization_auto import get_tokenizer_config
-from transformers.utils.peft_utils import find_adapter_config_file
+from transformers import AutoTokenizer
 
 from analysis.errors import InputError
 from analysis.files import expand
@@ -70,10 +68,7 @@ def read(auto_class: type, name: str | Path, source: str, **options):
     transformers.logging.set_verbosity_error()  # no warning that a new classification head has no weights yet
     transformers.logging.disable_progress_bar()
     try:
-        _check_kind(auto_class, name, source, local)
         return auto_class.from_pretrained(source, local_files_only=local, trust_remote_code=False, **options)
-    except InputError:
-        raise
     except Exception as error:  # a broken file ends in whatever error the line that meets it raises
         raise InputError(f"encoder {str(name)!r} cannot be loaded: {_reason(source, error)}") from error
     finally:
@@ -81,25 +76,11 @@ def read(auto_class: type, name: str | Path, source: str, **options):
         transformers.logging.enable_progress_bar()
 
 
-def _check_kind(auto_class: type, name: str | Path, source: str, local: bool) -> None:
-    """Refuses an adapter, which is no whole encoder, and an encoder with code of its own."""
-    if find_adapter_config_file(source, local_files_only=local):
-        raise InputError(
-            f"{name} is a PEFT adapter, not a whole encoder: merge it with peft's merge_and_unload() and save that"
-        )
-    if auto_class is AutoTokenizer:
-        file, settings = "tokenizer_config.json", get_tokenizer_config(source, local_files_only=local)
-    else:
-        file, settings = "config.json", PreTrainedConfig.get_config_dict(source, local_files_only=local)[0]
-    if "auto_map" in settings:
-        raise InputError(
-            f"{name} brings code of its own (auto_map in {file}), which is never run: use an encoder of transformers"
-        )
-
-
 def _reason(source: str, error: Exception) -> str:
     """The fault of the files at `source` and its remedy, from the error that reading them raised."""
     detail = " ".join(str(error).split())
+    if "trust_remote_code" in detail:
+        return "it brings code of its own, which is never run: use an encoder of transformers"
     if isinstance(error, ImportError):
         return f"{detail[:LONGEST].rstrip('.')}: install that package, or take the setting out of config.json"
     if isinstance(error, OSError) and "safetensors" in detail:

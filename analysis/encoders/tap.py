@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.masking_utils import eager_mask
@@ -40,34 +40,6 @@ class ValueReader:
 
     def __call__(self, layer: int, reading: Reading) -> None:
         self.read(layer, reading)
-
-
-class Projections(NamedTuple):
-    """The linear layers of one layer's attention; each head has rows of the first three and columns of the last."""
-
-    query: nn.Linear
-    key: nn.Linear
-    value: nn.Linear
-    output: nn.Linear
-
-
-PROJECTIONS = (  # their names in a layer
-    ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"),
-    ("attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin"),  # DistilBERT
-    ("attention.attn.q", "attention.attn.k", "attention.attn.v", "attention.attn.o"),  # MPNet
-)
-
-
-def projections(layer: nn.Module, name: str) -> Projections:
-    """The projections of a layer of the encoder called `name`."""
-    modules = dict(layer.named_modules())
-    for paths in PROJECTIONS:
-        if modules.keys() >= {*paths}:
-            return Projections(*(modules[path] for path in paths))
-    raise InputError(
-        f"{name}: the heads of {type(layer).__name__} can be neither ablated nor pruned, its attention has none of the "
-        "known names: use BERT, RoBERTa, ELECTRA, DistilBERT or MPNet"
-    )
 
 
 @dataclass
@@ -225,24 +197,6 @@ def tap(
     finally:
         hook.remove()
         del _active[key]
-
-
-def uniform_heads(
-    shares: Shaped[Tensor, "layer head"] | Shaped[Tensor, "sequence layer head"],
-) -> Replace:
-    """A `replace` for `tap`: heads with share 1 attend equally to all real tokens (Kovaleva 2019, section 4.6).
-
-    A number between 0 and 1 mixes uniform attention with the head's own.
-    """
-    touched = (shares != 0).any(-1).reshape(-1, shares.shape[-2]).any(0).tolist()
-
-    def replace(layer: int, weights: Rows, real: Bool[Tensor, "batch token"]) -> Rows:
-        if not touched[layer]:
-            return weights
-        share = shares[..., layer, :, None, None].to(weights.dtype)
-        return torch.lerp(weights, uniform_rows(real).to(weights.dtype), share)
-
-    return replace
 
 
 def uniform_rows(real: Bool[Tensor, "batch token"]) -> Float[Tensor, "batch 1 1 token"]:

@@ -10,10 +10,11 @@ import xarray as xr
 from jaxtyping import Float
 from sklearn.metrics import roc_auc_score
 
+from analysis.encoders.classifiers import load_classifier
 from analysis.encoders.finetuning import finetune
 from analysis.encoders.interventions import Head, Intervention, head_name, predict, sets, single_heads
 from analysis.encoders.layout import Layout, layouts
-from analysis.encoders.models import Encoder, load_encoder
+from analysis.encoders.models import Encoder
 from analysis.scores.extraction import extract
 from analysis.statistics.changes import BASELINE, by_head
 from analysis.statistics.effects import AUC, auc_parts, effect_table, match_logit
@@ -334,7 +335,7 @@ def train(
     options = {name: recipe[name] for name in RECIPE} | {"precision": recipe["training_precision"]}
     options |= {"blocked": blocked, "seed": seed}
     scores = finetune(encoder, like.task, examples, like.dev, folder, epochs, **options)
-    return like._replace(seed=seed, encoder=load_encoder(folder, task=like.task)), scores["accuracy"]
+    return like._replace(seed=seed, encoder=load_classifier(folder, like.task)), scores["accuracy"]
 
 
 def blocked_scores(classifier: Classifier, conditions: Mapping[str, Sequence[Head]]) -> xr.DataArray:

@@ -10,6 +10,7 @@ from architectures import BYTE_LEVEL, FAMILIES, HEADS, SENTENCES, save, tokenize
 from classifiers import EXAMPLES
 from torch import Tensor
 
+from analysis.encoders.classifiers import load_classifier
 from analysis.encoders.finetuning import columns_of, finetune
 from analysis.encoders.interventions import predict, single_heads
 from analysis.encoders.layout import Layout, layouts
@@ -61,8 +62,8 @@ def test_each_use_works_or_is_refused_in_one_line(family: str, tmp_path: Path):
         "extract": lambda: extract(alone, EXAMPLES, roles=["sep", "local"], progress=False),
         "head_view": lambda: len(head_view(alone, *EXAMPLES[0].texts).page),
         "blocking": lambda: blocked_states(alone, layout),
-        "ablation": lambda: predict(load_encoder(tuned, task="mrpc"), EXAMPLES, single_heads(alone)),
-        "pruning": lambda: predict(prune(load_encoder(tuned, task="mrpc"), gate), EXAMPLES, []),
+        "ablation": lambda: predict(load_classifier(tuned, "mrpc"), EXAMPLES, single_heads(alone)),
+        "pruning": lambda: predict(prune(load_classifier(tuned, "mrpc"), gate), EXAMPLES, []),
         "attribution": lambda: attributed(alone, layout),
     }
     assert uses.keys() == OFFERED[family].keys()

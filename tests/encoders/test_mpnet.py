@@ -8,9 +8,10 @@ import torch
 from architectures import SENTENCES
 from torch import Tensor
 
+from analysis.encoders.classifiers import trainable_classifier
 from analysis.encoders.interventions import Intervention, predict
 from analysis.encoders.layout import Layout, layouts
-from analysis.encoders.models import Encoder, load_classifier, load_tokenizer
+from analysis.encoders.models import Encoder, load_tokenizer
 from analysis.encoders.pruning import prune
 from analysis.encoders.tap import read_layers
 from analysis.encoders.wheels import WHEELS
@@ -28,7 +29,7 @@ def mpnet() -> Encoder:
         pytest.skip("MPNet is not installed: make install-mpnet")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        model = load_classifier("mpnet", 2)
+        model = trainable_classifier("mpnet", 2)
     return Encoder("mpnet", model.eval(), load_tokenizer("mpnet"))
 
 

@@ -9,7 +9,8 @@ from transformers import AutoModel, EuroBertConfig, PreTrainedModel
 from analysis.encoders import tap as tap_module
 from analysis.encoders.layout import layouts
 from analysis.encoders.models import Encoder, load_encoder
-from analysis.encoders.tap import Reading, ValueReader, guard, read_layers, tap, uniform_heads
+from analysis.encoders.prefixes import uniform_heads
+from analysis.encoders.tap import Reading, ValueReader, guard, read_layers, tap
 from analysis.texts.examples import Example
 
 LENGTHS = (3, 40, 11)

@@ -13,10 +13,11 @@ import xarray as xr
 from jaxtyping import Bool, Float
 
 from analysis.cache import cached
+from analysis.encoders.classifiers import random_encoder, trainable_classifier
 from analysis.encoders.finetuning import finetune
 from analysis.encoders.interventions import predict
 from analysis.encoders.measures import decide, measure
-from analysis.encoders.models import Encoder, load_classifier, load_encoder, load_tokenizer, random_encoder
+from analysis.encoders.models import Encoder, load_encoder, load_tokenizer
 from analysis.errors import InputError
 from analysis.papers.kovaleva2019.measures import PRETRAINED, RANDOM, UNTUNED
 from analysis.statistics.answers import Labels
@@ -112,7 +113,7 @@ def untuned_scores(
     """Dev scores of an encoder that is not fine-tuned, under a classification head with random weights (by seed)."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = load_classifier(name, task_named(task).outputs)
+        model = trainable_classifier(name, task_named(task).outputs)
     encoder = Encoder(str(name), model.eval().to(device), load_tokenizer(name))
     logits = predict(encoder, dev, [], max_tokens=max_tokens, progress=False)[0].values
     return measure(task, labels_of(dev), decide(task, logits))

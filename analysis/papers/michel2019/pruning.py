@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from tqdm import tqdm
 
 from analysis.cache import cached
+from analysis.encoders.classifiers import load_classifier
 from analysis.encoders.finetuning import Stops, finetune, recipe_of
 from analysis.encoders.interventions import Head, Intervention, cumulative, predict
 from analysis.encoders.models import Encoder, load_encoder, load_tokenizer
@@ -292,7 +293,7 @@ def course(
             finetune(encoder, task, *training, Path(work) / "last", callbacks=[stops], **recipe)
             parts = []
             for fraction in fractions:
-                classifier = load_encoder(stops.folders[fraction], device, precision, task)
+                classifier = load_classifier(stops.folders[fraction], task, device, precision)
                 parts.append(pruned_logits(classifier, dev_sample, train_sample, folder, **options))
         logits = xr.concat(parts, pd.Index(fractions, name="fraction"), combine_attrs="drop_conflicts")
         return logits.to_dataset(name="logits")

@@ -17,6 +17,7 @@ from jaxtyping import Float32
 from tqdm import tqdm
 
 from analysis.cache import cached, digest
+from analysis.encoders.classifiers import load_classifier
 from analysis.encoders.finetuning import finetune
 from analysis.encoders.interventions import NONE, predict
 from analysis.encoders.models import Encoder, load_encoder, weights_digest
@@ -142,7 +143,7 @@ def encoder_trainer(
     def make(run: TrainingRun, sets: Sets, folder: Path) -> tuple[Answer, str]:
         train, dev = (as_examples(sets[run.trained_on][split], run.setup) for split in ("train", "dev"))
         finetune(name, ARCT, train, dev, folder, epochs[run.trained_on], seed=run.seed, **options)
-        encoder = load_encoder(folder, device, task=ARCT)
+        encoder = load_classifier(folder, ARCT, device)
         if not run.has_checkpoint:
             shutil.rmtree(folder)
 
@@ -171,7 +172,7 @@ def finetuned_states(
         place = train.place(run, sets, folder)
         if not place.is_dir():
             train.make(run, sets, place)
-        encoders[run] = load_encoder(place, device, task=ARCT)
+        encoders[run] = load_classifier(place, ARCT, device)
     return encoders
 
 

@@ -3,7 +3,8 @@ import pytest
 import torch
 import xarray as xr
 
-from analysis.encoders.models import Encoder, load_tokenizer, random_encoder
+from analysis.encoders.classifiers import random_encoder
+from analysis.encoders.models import Encoder, load_tokenizer
 from analysis.papers.kovaleva2019 import reading
 from analysis.papers.kovaleva2019.labellers import label_maps
 from analysis.papers.kovaleva2019.measures import CLS, FEATURES, SEP

@@ -9,9 +9,9 @@ from classifiers import EXAMPLES, classifier
 from removals import logits, wrong
 
 from analysis.cache import digest
+from analysis.encoders.classifiers import load_classifier
 from analysis.encoders.finetuning import finetune
 from analysis.encoders.interventions import predict
-from analysis.encoders.models import load_encoder
 from analysis.encoders.pruning import importance
 from analysis.papers.michel2019 import pruning
 from analysis.texts.glue import load_examples
@@ -129,7 +129,7 @@ def run(tmp_path_factory):
 def test_course_is_that_of_the_checkpoint(run):
     answers, (_, task, checkpoint, _, dev, *_, folder) = run
     assert answers.dims == ("fraction", "intervention", "sequence", "class")
-    last = predict(load_encoder(checkpoint, task=task), dev, []).sel(intervention="none")
+    last = predict(load_classifier(checkpoint, task), dev, []).sel(intervention="none")
     whole = answers.sel(intervention="none")
     assert np.abs(whole.sel(fraction=1.0) - last).max() < 1e-5
     assert np.abs(whole.sel(fraction=0.01) - last).max() > 1e-3
