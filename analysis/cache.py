@@ -3,8 +3,10 @@
 import hashlib
 import json
 import os
-from collections.abc import Callable
-from contextlib import suppress
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,3 +45,13 @@ def cached(folder: Path, name: str, key: Any, make: Callable[[], xr.Dataset]) ->
     with replacing(path) as temporary:
         temporary.write_bytes(dataset.to_netcdf(engine="h5netcdf"))
     return dataset
+
+
+@contextmanager
+def working_folder(folder: Path) -> Iterator[Path]:
+    """A temporary folder beside `folder`; what killed runs left there is removed."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    for killed in folder.parent.glob(f".{folder.name}-*"):
+        shutil.rmtree(killed)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as work:
+        yield Path(work)

@@ -3,10 +3,9 @@
 import hashlib
 import importlib.metadata
 import os
-import shutil
 import subprocess
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from string import Template
@@ -50,23 +49,6 @@ def expand(path: str | Path) -> Path:
 def suffix(path: str | Path) -> str:
     """The end of a file's name from the last full stop on, in lower case: `.txt` of `NOTES.TXT`."""
     return Path(path).suffix.lower()
-
-
-def files_of(folder: Path, suffixes: Collection[str], pattern: str = "**/*") -> list[Path]:
-    """The files of a folder that end in one of the suffixes, by name; hidden files and folders are left out.
-
-    Raises InputError for a link to a folder, which is not searched, and for one that leads nowhere.
-    """
-    paths = [
-        path
-        for path in sorted(folder.glob(pattern))
-        if not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    ]
-    for path in paths:
-        if path.is_symlink() and not path.is_file():
-            what = "a folder" if path.exists() else "nothing"
-            raise InputError(f"{path} is a link to {what}: put the files themselves there, or links to them")
-    return [path for path in paths if suffix(path) in suffixes and path.is_file()]
 
 
 class _UniqueKeys(yaml.SafeLoader):
@@ -114,16 +96,6 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
-
-
-@contextmanager
-def working_folder(folder: Path) -> Iterator[Path]:
-    """A temporary folder beside `folder`; what killed runs left there is removed."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    for killed in folder.parent.glob(f".{folder.name}-*"):
-        shutil.rmtree(killed)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as work:
-        yield Path(work)
 
 
 def read_text(path: Path) -> str:

@@ -25,12 +25,13 @@ import xarray as xr
 from analysis.control_scores import DIMENSIONS
 from analysis.encoders.models import PRECISIONS, load_encoder
 from analysis.errors import InputError, exit_status
-from analysis.files import expand, files_of, replacing, suffix, write_text
+from analysis.files import expand, replacing, suffix, write_text
 from analysis.scores.extraction import extract
 from analysis.scores.sieves import resolve
 from analysis.statistics.moments import merge, moments, moments_table
 from analysis.statistics.roles import PUBLISHED_ROLES
 from analysis.texts.examples import UNIVERSAL, Example, check_text
+from analysis.texts.folders import files_of
 from analysis.texts.syntax import parse, parser_name
 
 try:

@@ -47,7 +47,6 @@ from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.statistics import training
 from analysis.study.results import Results, seeds_of
-from analysis.texts.examples import shared_examples
 from analysis.texts.glue import load_examples
 from analysis.texts.tasks import TASKS
 
@@ -55,7 +54,11 @@ style()
 results = Results(profile)
 train = load_examples(task, source, "train", train_n, seed)
 dev = load_examples(task, source, "dev", dev_n, seed)
-shared_pairs = shared_examples(train, dev)
+train_texts, dev_texts = (  # in lower case and in one order
+    [tuple(sorted(text.casefold() for text in example.texts)) for example in examples]
+    for examples in (train, dev)
+)
+shared_pairs = sum(map({*train_texts}.__contains__, dev_texts))
 Markdown(
     f"{task}: {len(train):,} training and {len(dev):,} dev examples. {shared_pairs:,} dev examples stand "
     "in the training set too, with the same texts in the same or the other order."

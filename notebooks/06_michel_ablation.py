@@ -47,7 +47,8 @@ import matplotlib.pyplot as plt
 from matplotlib.colors import SymLogNorm
 
 from analysis.encoders.classifiers import load_classifier
-from analysis.encoders.interventions import all_but_one, predict, single_heads
+from analysis.encoders.interventions import all_but_one, labels_of, predict, single_heads
+from analysis.encoders.measures import positive_class
 from analysis.figures import theme
 from analysis.figures.colours import GREEN
 from analysis.figures.edits import rank_panels
@@ -59,9 +60,8 @@ from analysis.papers.michel2019.measures import main_metric, published
 from analysis.statistics.layers import head_grid
 from analysis.statistics.training import trained_runs
 from analysis.study.results import Results, seeds_of
-from analysis.texts.examples import labels_of
 from analysis.texts.glue import load_examples
-from analysis.texts.tasks import TOY_TASKS, positive_class
+from analysis.texts.tasks import TOY_TASKS
 
 # %%
 style()

@@ -51,7 +51,7 @@ import seaborn as sns
 from IPython.display import Markdown
 
 from analysis.encoders.classifiers import load_classifier
-from analysis.encoders.interventions import predict, single_heads
+from analysis.encoders.interventions import labels_of, predict, single_heads
 from analysis.figures import theme
 from analysis.figures.claims import forest_plot
 from analysis.figures.colours import GREEN
@@ -63,7 +63,6 @@ from analysis.statistics.claim_pages import bracketed, claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.statistics.training import constants, trained_runs
 from analysis.study.results import Results, seeds_of
-from analysis.texts.examples import labels_of
 from analysis.texts.glue import load_examples
 from analysis.texts.tasks import TOY_TASKS
 

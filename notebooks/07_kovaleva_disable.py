@@ -53,7 +53,7 @@ precision: str = "float32"
 from IPython.display import Markdown
 
 from analysis.encoders.classifiers import load_classifier
-from analysis.encoders.interventions import predict, single_heads, whole_layers
+from analysis.encoders.interventions import labels_of, predict, single_heads, whole_layers
 from analysis.encoders.models import load_encoder
 from analysis.figures import theme
 from analysis.figures.claims import forest_plot
@@ -69,7 +69,7 @@ from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.statistics.training import trained_runs
 from analysis.study.results import Results
-from analysis.texts.examples import clusters, labels_of
+from analysis.texts.examples import clusters
 from analysis.texts.glue import load_examples
 from analysis.texts.tasks import TASKS, task_named
 

@@ -52,6 +52,7 @@ from IPython.display import Markdown
 
 from analysis.encoders import interventions
 from analysis.encoders.classifiers import load_classifier
+from analysis.encoders.measures import positive_class
 from analysis.figures import theme
 from analysis.figures.claims import forest_plot
 from analysis.figures.colours import colour, ink
@@ -66,7 +67,7 @@ from analysis.statistics.roles import ROLES, compose
 from analysis.study.results import Results
 from analysis.synthesis import agreement, matching, measures, regression, sets
 from analysis.texts.glue import load_examples
-from analysis.texts.tasks import TASKS, positive_class
+from analysis.texts.tasks import TASKS
 
 style()
 results = Results(profile)

@@ -31,8 +31,7 @@ profile: str = "offline"
 encoder: str = "minilm"
 checkpoint: str | None = None  # fine-tuned checkpoints instead of ours, {task} and {seed} are filled in
 source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
-# A task of your own: data/README.md; {"task": "qnli", "match": "entailment"} names the label of matching pairs.
-pair_tasks: list = ["toy-mrpc", "toy-qqp", "toy-qnli"]
+pair_tasks: list = ["toy-mrpc", "toy-qqp", "toy-qnli"]  # for one of your own see data/README.md
 single_tasks: list = ["toy-sst-2"]
 seeds: list = [0, 1]  # fine-tuning runs
 heads: list[list[int]] | None = (
@@ -67,6 +66,7 @@ import xarray as xr
 from IPython.display import Markdown
 
 from analysis.encoders.classifiers import load_classifier, random_encoder
+from analysis.encoders.measures import match_class, positive_class
 from analysis.encoders.models import load_encoder
 from analysis.encoders.redirection import Redirection, other_text, redirect
 from analysis.encoders.values import flag_directions, output_shares
@@ -89,12 +89,11 @@ from analysis.synthesis import matching, matching_measures, matching_runs
 from analysis.synthesis.matching_runs import Classifier, by_run, match_scores
 from analysis.texts.examples import Example
 from analysis.texts.glue import PAIR, load_examples
-from analysis.texts.tasks import match_class, positive_class
 
 style()
 results = Results(profile)
 model = load_encoder(encoder, device, precision)
-match = dict(map(match_class, pair_tasks))
+match = {task: match_class(task) for task in pair_tasks}
 pairs, tasks = [*match], match | {task: positive_class(task) for task in single_tasks}
 dev = {task: load_examples(task, source, "dev", scored_n, seed) for task in tasks}
 trained = trained_runs(results.join_parts("finetune", tasks, every=False))

@@ -36,6 +36,7 @@ relations: list[str] = ["nsubj", "dobj", "amod", "advmod"]
 from IPython.display import Image
 
 from analysis.encoders.classifiers import load_classifier
+from analysis.encoders.measures import match_class
 from analysis.encoders.models import load_encoder
 from analysis.explorer.packing import dials, illustrative, pack
 from analysis.explorer.view import explorer, head_view
@@ -45,7 +46,7 @@ from analysis.study.results import STATES, Results
 from analysis.synthesis.matching import matching_heads
 from analysis.texts.glue import PAIR, load_examples
 from analysis.texts.syntax import parse
-from analysis.texts.tasks import TASKS, match_class, toy
+from analysis.texts.tasks import TASKS, toy
 
 results = Results(profile)
 names = results.table_names()
@@ -118,7 +119,7 @@ heads = matching_heads(before, threshold) if before else []
 turned = {}
 for task in (task for task in pair_tasks if task in tuned_tasks):
     classifier = load_classifier(results.weights(task, seeds[0], encoder, checkpoint), task, device)
-    turned |= dials(classifier, illustrations[task], heads, match_class(task)[1], max_tokens)
+    turned |= dials(classifier, illustrations[task], heads, match_class(task), max_tokens)
 print(f"{len(heads)} matching heads; {len(turned)} pairs have a dial")
 
 # %% [markdown]

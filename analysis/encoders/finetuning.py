@@ -31,7 +31,7 @@ from transformers import (
 from transformers.trainer_pt_utils import LengthGroupedSampler
 from transformers.utils.notebook import NotebookProgressCallback
 
-from analysis.cache import record_use
+from analysis.cache import record_use, working_folder
 from analysis.encoders.classifiers import load_classifier, trainable_classifier
 from analysis.encoders.interventions import Head, check_labels
 from analysis.encoders.layout import read_ids
@@ -39,7 +39,7 @@ from analysis.encoders.measures import decide, measure
 from analysis.encoders.models import PRECISIONS, Encoder, check_precision, load_encoder, load_tokenizer
 from analysis.encoders.redirection import blocked_across
 from analysis.errors import InputError
-from analysis.files import read_text, working_folder, write_text
+from analysis.files import read_text, write_text
 from analysis.texts.examples import Example, as_sequences
 from analysis.texts.tasks import CHOICE, Task, task_named
 

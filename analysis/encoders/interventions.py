@@ -157,6 +157,11 @@ def check_labels(examples: Sequence[Example], several: bool, labelled: bool = Tr
             )
 
 
+def labels_of(examples: Sequence[Example]) -> Num[np.ndarray, " sequence"]:
+    """The labels of examples: classes, or numbers of a regression."""
+    return np.array([example.label for example in examples])
+
+
 def texts_digest(sequences: Sequence[Layout]) -> str:
     """SHA-256 of the word pieces and segments that an encoder reads, in their order."""
     digest = hashlib.sha256()

@@ -45,6 +45,36 @@ def measure(task: str | Task, labels: Answers, predictions: Answers) -> dict[str
     return {name: float(METRICS[name](labels, predictions)) for name in task_named(task).metrics}
 
 
+def metrics_of(task: str | Task) -> tuple[str, ...]:
+    """The metrics in which a task's changes are reported: its own, accuracy and the loss; of a regression Pearson's.
+
+    Spearman's correlation is left out, since ranks are no function of means over sequences.
+    """
+    task = task_named(task)
+    return (
+        ("pearson", "loss")
+        if task.kind == REGRESSION
+        else tuple(dict.fromkeys([*task.metrics, "accuracy", "loss"]))
+    )
+
+
+def positive_class(task: str | Task) -> int:
+    """The class whose log odds an AUC ranks: that of pairs that match, or the second one."""
+    task = task_named(task)
+    return task.labels.index(task.match) if task.match in task.labels else 1
+
+
+def match_class(name: str | Task) -> int:
+    """The class of pairs that match; raises InputError for a task without one."""
+    task = task_named(name)
+    if not (task.pair and task.match in task.labels):
+        raise InputError(
+            f"pair task {task.name!r} has {len(task.columns)} text(s), {len(task.labels)} classes and the match "
+            f"{task.match!r}: choose a task with two texts, and classes of which match is one (data/README.md)"
+        )
+    return task.labels.index(task.match)
+
+
 def decide(task: str | Task, logits: Num[np.ndarray, "example output"]) -> Answers:
     """The predicted class or choice, which has the largest logit; for regression the predicted number."""
     return logits[:, 0] if task_named(task).kind == REGRESSION else logits.argmax(axis=-1)

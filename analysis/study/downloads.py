@@ -13,7 +13,7 @@ import yaml
 
 from analysis.errors import InputError, exit_status
 from analysis.files import ROOT, data_folder, write_text
-from analysis.texts.glue import hub_table
+from analysis.texts.hub import hub_table
 from analysis.texts.tasks import GLUE_TASKS, Task
 
 SOURCES = ROOT / "data" / "sources.yaml"

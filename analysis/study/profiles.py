@@ -11,7 +11,7 @@ from analysis.errors import InputError, check_choice, exit_status
 from analysis.files import ROOT, write_text
 from analysis.study.parameters import check_values, declared, notebook_names, read_yaml
 from analysis.study.runs import Folders
-from analysis.texts.tasks import TASKS, check_source, task_name
+from analysis.texts.tasks import TASKS, check_source
 
 PROFILES = ROOT / "profiles"
 # Parameters that name texts, beside `source`; without a file they stand for the made-up ones.
@@ -118,11 +118,10 @@ def write_parameters(profile: str) -> None:
     lines = [f"ENCODERS := {' '.join(sorted(encoders))}\n", f"NOT_RUN := {' '.join(left_out)}\n"]
     for notebook, values in notebooks.items():
         for name in (name for name in values if name.endswith("tasks")):
-            tasks = [task_name(task) for task in values[name]]
-            for task in tasks:
+            for task in values[name]:
                 check_choice(f"{notebook}: task {task!r} is unknown", task, TASKS)
                 check_source(TASKS[task], sources[notebook])
-            lines.append(f"{notebook}.{name} := {' '.join(tasks)}\n")
+            lines.append(f"{notebook}.{name} := {' '.join(values[name])}\n")
     for notebook, values in notebooks.items():
         for name in TEXTS if sources[notebook] is not None else ():
             if name in values and values[name] in ("bundled", "gold", None, []):

@@ -12,7 +12,15 @@ from sklearn.metrics import roc_auc_score
 
 from analysis.encoders.classifiers import load_classifier
 from analysis.encoders.finetuning import finetune
-from analysis.encoders.interventions import Head, Intervention, head_name, predict, sets, single_heads
+from analysis.encoders.interventions import (
+    Head,
+    Intervention,
+    head_name,
+    labels_of,
+    predict,
+    sets,
+    single_heads,
+)
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder
 from analysis.scores.extraction import extract
@@ -21,7 +29,7 @@ from analysis.statistics.effects import AUC, auc_parts, effect_table, match_logi
 from analysis.statistics.intervals import crossed_interval, draws_interval, wilson_interval
 from analysis.statistics.resampling import quiet, resampled
 from analysis.synthesis import matching
-from analysis.texts.examples import Example, labels_of
+from analysis.texts.examples import Example
 
 T = TypeVar("T")
 Run = tuple[str, int]  # task, fine-tuning seed

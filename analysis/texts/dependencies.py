@@ -10,9 +10,11 @@ import pandas as pd
 from jaxtyping import Int
 
 from analysis.errors import InputError
-from analysis.files import expand, files_of, write_text
+from analysis.files import expand, write_text
+from analysis.texts.folders import files_of
 from analysis.texts.passages import bundled_documents
-from analysis.texts.treebank import CONLLU, LEFT_OUT, Word, paragraphs, read_sentences
+from analysis.texts.syntax import CONLLU
+from analysis.texts.treebank import LEFT_OUT, Word, paragraphs, read_sentences
 
 # Clark 2019 does not try +3; SYMMETRIC does. An offset of 0 gives the word itself.
 OFFSETS = (-3, -2, -1, 0, 1, 2)

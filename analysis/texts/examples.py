@@ -6,7 +6,6 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
-from jaxtyping import Num
 from scipy.cluster.hierarchy import DisjointSet
 
 from analysis.errors import InputError
@@ -129,21 +128,6 @@ def as_sequences(examples: Sequence[Example]) -> list[Example]:
             Example(f"{example.id}#{place}", *shared, text) for place, text in enumerate(example.choices)
         ]
     return sequences
-
-
-def labels_of(examples: Sequence[Example]) -> Num[np.ndarray, " sequence"]:
-    """The labels of examples: classes, or numbers of a regression."""
-    return np.array([example.label for example in examples])
-
-
-def shared_examples(train: Sequence[Example], dev: Sequence[Example]) -> int:
-    """The number of dev examples whose texts are in the training set too, in any order; case does not count."""
-
-    def folded(example: Example) -> tuple[str, ...]:
-        return tuple(sorted(text.casefold() for text in example.texts))
-
-    training = {*map(folded, train)}
-    return sum(folded(example) in training for example in dev)
 
 
 def clusters(examples: Sequence[Example]) -> list[str]:

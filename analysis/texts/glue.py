@@ -4,8 +4,9 @@ import json
 import lzma
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,6 @@ from analysis.files import expand, read_text
 from analysis.texts.examples import Example, Relation, Tag, sample
 from analysis.texts.tasks import Task, check_source, task_named
 
-HUB_DATASET = "nyu-mll/glue"
-HUB_TIMEOUT = 10.0  # seconds
 FOLDER = files("analysis.texts") / "data"
 # Two sentences that the chapters share: short, with every role of the study and three words in common.
 PAIR = ("Old dogs never bite people", "Dogs love old people")
@@ -45,7 +44,10 @@ def load_examples(
     check_source(task, source)
     if task.like:
         return toy_examples(task.name, n, seed, split)
-    rows = _hub_rows(task, split) if source == "hub" else _folder_rows(task, expand(source), split)
+    if source == "hub":
+        rows = import_module("analysis.texts.hub").rows_of(task, split)  # by name: no other source needs it
+    else:
+        rows = _folder_rows(task, expand(source), split)
     examples = []
     for number, place, texts, label in rows:
         if not all(text and text.strip() for text in texts):
@@ -120,15 +122,6 @@ def _label(cell: str, task: Task, place: str) -> int | float:
     raise InputError(f"{place}: label {cell!r} is not one of {values}; correct it or remove the row")
 
 
-def _hub_rows(task: Task, split: str) -> Iterator[tuple[int, str, Sequence[str], Any]]:
-    """Number, place, texts and label of the rows of the Hub's dataset, in which the label -1 means unlabelled."""
-    name, columns = task.splits[split].hub, task.hub_columns or task.columns
-    table = hub_table(HUB_DATASET, task.config, name)
-    for number, *texts, label in table[[*columns, "label"]].itertuples(name=None):
-        place = f"{HUB_DATASET} {task.config} {name}, row {number}"
-        yield number, place, texts, None if label == -1 else label
-
-
 def read_table(path: Path, header: Sequence[str] = (), skip: bool = False) -> pd.DataFrame:
     """A tab-separated file with a header line, or with the columns in `header`; every cell is text.
 
@@ -158,31 +151,6 @@ def read_table(path: Path, header: Sequence[str] = (), skip: bool = False) -> pd
             "between fields and none inside a text"
         )
     return pd.DataFrame(rows.tolist(), index=rows.index, columns=columns)
-
-
-def hub_table(dataset: str, config: str, split: str) -> pd.DataFrame:
-    """A split of a dataset of the Hub, from its server or from the cache of earlier downloads."""
-    import datasets  # slow to import, and only the Hub needs it
-    import huggingface_hub
-
-    with hub_faults(dataset, config):
-        if not huggingface_hub.is_offline_mode():
-            # load_dataset would try a dead address for half a minute; this asks once.
-            huggingface_hub.HfApi().dataset_info(dataset, timeout=HUB_TIMEOUT)
-        return datasets.load_dataset(dataset, config, split=split).to_pandas()
-
-
-@contextmanager
-def hub_faults(dataset: str, config: str) -> Iterator[None]:
-    """Turns an error of the Hub into an InputError."""
-    try:
-        yield
-    except Exception as error:  # of any type, from the HTTP library or a reader of files
-        reason = " ".join(str(error).split())[:200]
-        raise InputError(
-            f"Hugging Face dataset {dataset}, {config}: {reason}; check the network or HF_ENDPOINT, "
-            "set HF_HUB_OFFLINE=1 to use a copy downloaded before, or name files instead of the Hub"
-        ) from None
 
 
 def require_columns(table: pd.DataFrame, columns: Sequence[str], place: str) -> None:

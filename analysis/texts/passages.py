@@ -19,7 +19,8 @@ from analysis.errors import InputError
 from analysis.files import expand, read_text, suffix
 from analysis.texts.examples import Example
 from analysis.texts.glue import bundled_sample, bundled_text
-from analysis.texts.treebank import CONLLU, paragraphs, read_sentences
+from analysis.texts.syntax import CONLLU
+from analysis.texts.treebank import paragraphs, read_sentences
 
 if TYPE_CHECKING:  # importing it takes seconds and imports torch
     from transformers import PreTrainedTokenizerBase

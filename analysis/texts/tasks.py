@@ -109,19 +109,6 @@ def task_named(task: str | Task) -> Task:
     return TASKS[task]
 
 
-def metrics_of(task: str | Task) -> tuple[str, ...]:
-    """The metrics in which a task's changes are reported: its own, accuracy and the loss; of a regression Pearson's.
-
-    Spearman's correlation is left out, since ranks are no function of means over sequences.
-    """
-    task = task_named(task)
-    return (
-        ("pearson", "loss")
-        if task.kind == REGRESSION
-        else tuple(dict.fromkeys([*task.metrics, "accuracy", "loss"]))
-    )
-
-
 def original(name: str) -> str:
     """The task of GLUE that a toy task imitates; any other name stays the same."""
     return TOY_TASKS[name].like if name in TOY_TASKS else name
@@ -145,31 +132,3 @@ def check_source(task: Task, source: str | Path | None) -> None:
         toy_name = f"toy-{task.name}"
         remedy = f", or name {toy_name}, which needs none" if toy_name in TOY_TASKS else ""
         raise InputError(f"task {task.name!r} needs a source: give hub or a folder of GLUE files{remedy}")
-
-
-def positive_class(task: str | Task) -> int:
-    """The class whose log odds an AUC ranks: that of pairs that match, or the second one."""
-    task = task_named(task)
-    return task.labels.index(task.match) if task.match in task.labels else 1
-
-
-def task_name(entry: str) -> str:
-    """The name of the task in an entry of a profile's list, which may name a class too, as in "qnli/entailment"."""
-    return entry.partition("/")[0]
-
-
-def match_class(entry: str) -> tuple[str, int]:
-    """The name of a pair task and the class of pairs that match: that of the task, or the one in the entry."""
-    name, _, label = entry.partition("/")
-    task = task_named(name)
-    label = label or task.match
-    if not (task.pair and task.labels):
-        raise InputError(
-            f"pair task {task.name!r} has {len(task.columns)} text(s) and {len(task.labels)} classes: "
-            "choose a task with two texts and classes, as data/README.md says"
-        )
-    if label not in task.labels:
-        raise InputError(
-            f"pair task {entry!r}: the class {label!r} is unknown: choose from {', '.join(task.labels)}"
-        )
-    return task.name, task.labels.index(label)

@@ -17,7 +17,6 @@ from analysis.errors import InputError
 from analysis.files import read_text
 from analysis.texts.examples import Parse
 
-CONLLU = ".conllu"
 # As the conllu library divides a line: a form with two spaces would shift the rest.
 COLUMNS = re.compile(r"\t| {2,}")
 LEFT_OUT = {"-": "multiword tokens", ".": "empty nodes"}  # no words, by the mark in the number of their line
@@ -51,6 +50,16 @@ def read_sentences(path: Path) -> list[Sentence]:
     if not any(sentence.words for sentence in sentences):
         raise InputError(f"{path} holds no word: give a CoNLL-U file")
     return sentences
+
+
+def parses_of(path: Path, texts: Sequence[str]) -> dict[str, Parse]:
+    """The parse of each text by the sentences of a CoNLL-U file; raises InputError for a text that it lacks."""
+    parses = {sentence.text: sentence.parse for sentence in read_sentences(path)}
+    if missing := [text for text in texts if text not in parses]:
+        raise InputError(
+            f"{path} has no sentence with the text {missing[0][:60]!r}: parse it or use another parser"
+        )
+    return parses
 
 
 def blocks(lines: Iterable[str]) -> Iterator[tuple[int, str]]:

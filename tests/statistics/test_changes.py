@@ -7,10 +7,10 @@ from sklearn.metrics import accuracy_score, f1_score, log_loss, matthews_corrcoe
 from statsmodels.stats.contingency_tables import mcnemar as mcnemar_of_statsmodels
 from statsmodels.stats.multitest import multipletests
 
+from analysis.encoders.measures import metrics_of
 from analysis.statistics import changes
 from analysis.statistics.answers import METRICS, pearson, spearman
 from analysis.statistics.changes import BASELINE, Compared, change_table, compared, rises
-from analysis.texts.tasks import metrics_of
 
 N, HEADS = 60, 5
 ORACLES = {

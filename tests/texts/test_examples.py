@@ -1,4 +1,4 @@
-from analysis.texts.examples import Example, clusters, shared_examples
+from analysis.texts.examples import Example, clusters
 
 
 def test_examples_that_share_a_text_form_a_cluster():
@@ -6,9 +6,3 @@ def test_examples_that_share_a_text_form_a_cluster():
     texts = [("a", "b"), ("c", "d"), ("B", "c"), ("e", None), ("f", "e"), ("g", "h")]
     names = clusters([Example(str(i), *pair) for i, pair in enumerate(texts)])
     assert names == list("000335")
-
-
-def test_dev_examples_that_stand_in_train_are_counted_in_either_order():
-    train = [Example("t0", "a", "b"), Example("t1", "c"), Example("t2", "e", "e")]
-    dev = [("B", "a"), ("a", "b"), ("a", "c"), ("c", None), ("b", None), ("e", "E"), ("e", None)]
-    assert shared_examples(train, [Example(str(row), *texts) for row, texts in enumerate(dev)]) == 4

@@ -8,7 +8,7 @@ from treebanks import write
 
 from analysis.encoders.layout import layouts, token_pairs
 from analysis.encoders.models import load_tokenizer
-from analysis.texts import syntax
+from analysis.texts import pipelines
 from analysis.texts.examples import Example, Parse, Relation
 from analysis.texts.syntax import parse, tags
 from analysis.texts.treebank import read_sentences
@@ -148,7 +148,7 @@ def test_the_cache_tells_texts_and_pipelines_of_one_name_and_version_apart(tmp_p
         parsed.append((Path(path).name, len(texts)))
         return dict.fromkeys(texts, Parse([], []))
 
-    monkeypatch.setattr(syntax, "_parse_texts", record)
+    monkeypatch.setattr(pipelines, "_parse_texts", record)
     first, other = pipeline(tmp_path / "first"), pipeline(tmp_path / "other", "sentencizer")
     copied = Path(shutil.copytree(first, tmp_path / "copy"))
     for path in (first, other, copied, first):

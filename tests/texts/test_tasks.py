@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 from studies import error_of
 
+from analysis.encoders.measures import match_class
 from analysis.texts.examples import Example, sample
 from analysis.texts.glue import load_examples, toy_examples
-from analysis.texts.tasks import TASKS, TOY_TASKS, Task, match_class, original, task_name, toy
+from analysis.texts.tasks import TASKS, TOY_TASKS, Task, original, toy
 
 # Files as GLUE ships them, and their examples: quotes, names of classes, no header (CoLA), numbers, many columns.
 FILES = {
@@ -115,7 +116,7 @@ def test_samples_nest_and_draw_every_row_equally_often() -> None:
 
 def test_hub_rows_keep_numbers_and_lose_the_label_of_unlabelled_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     table = pd.DataFrame({"sentence": ["good ", "bad"], "label": [1, -1], "idx": [7, 9]})
-    monkeypatch.setattr("analysis.texts.glue.hub_table", lambda dataset, config, split: table)
+    monkeypatch.setattr("analysis.texts.hub.hub_table", lambda dataset, config, split: table)
     examples = load_examples("sst-2", "hub", "test")
     assert examples == [Example("sst-2-test-0", "good", None, 1), Example("sst-2-test-1", "bad", None, None)]
 
@@ -135,11 +136,9 @@ def test_a_pair_task_of_ones_own_has_a_match_label(tmp_path: Path, monkeypatch):
     monkeypatch.setitem(TASKS, "snli", snli)
     rows = [f"{label}\t( A dog )\tA dog runs .\tAn animal moves .\n" for label in labels]
     write(tmp_path, "snli", "gold_label\tsentence1_binary_parse\tsentence1\tsentence2\n" + "".join(rows))
-    name, label = match_class("snli/neutral")
-    assert [example.label == label for example in load_examples("snli", tmp_path)] == [False, True, False]
-    assert (name, match_class("snli")) == ("snli", ("snli", 0))
-    assert [task_name(entry) for entry in ("qqp", "snli/neutral")] == ["qqp", "snli"]
-    assert [match_class(name)[1] for name in ("mrpc", "qqp", "qnli", "rte", "mnli")] == [1, 1, 0, 0, 0]
+    label = match_class("snli")
+    assert [example.label == label for example in load_examples("snli", tmp_path)] == [True, False, False]
+    assert [match_class(name) for name in ("mrpc", "qqp", "qnli", "rte", "mnli")] == [1, 1, 0, 0, 0]
 
 
 def test_toy_tasks_imitate_tasks_of_glue() -> None:

@@ -15,8 +15,8 @@ from jaxtyping import Bool, Float
 from analysis.cache import cached
 from analysis.encoders.classifiers import random_encoder, trainable_classifier
 from analysis.encoders.finetuning import finetune
-from analysis.encoders.interventions import predict
-from analysis.encoders.measures import decide, measure
+from analysis.encoders.interventions import labels_of, predict
+from analysis.encoders.measures import decide, measure, metrics_of
 from analysis.encoders.models import Encoder, load_encoder, load_tokenizer
 from analysis.errors import InputError
 from analysis.papers.kovaleva2019.measures import PRETRAINED, RANDOM, UNTUNED
@@ -24,8 +24,8 @@ from analysis.statistics.answers import Labels
 from analysis.statistics.changes import change_table, compared, rises
 from analysis.statistics.intervals import crossed_interval
 from analysis.statistics.training import Run
-from analysis.texts.examples import Example, labels_of
-from analysis.texts.tasks import metrics_of, task_named
+from analysis.texts.examples import Example
+from analysis.texts.tasks import task_named
 
 COLUMNS = "task seed unit layer head metric baseline change low high p p_by n put_right put_wrong".split()
 

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Int
 from scipy import stats
 from tqdm import tqdm
 
+from analysis.encoders.measures import metrics_of, positive_class
 from analysis.statistics.answers import LOSS, METRICS, losses, pearson, spearman
 from analysis.statistics.changes import BASELINE, by_head, change_table, compared
 from analysis.statistics.effects import AUC, auc_parts, effect_table, match_logit
@@ -21,7 +22,7 @@ from analysis.statistics.training import LabelsByTask, Run, floor
 from analysis.tables import stacked
 from analysis.texts.examples import Example
 from analysis.texts.glue import load_examples
-from analysis.texts.tasks import metrics_of, positive_class, task_named
+from analysis.texts.tasks import task_named
 
 ABLATION = "task seed layer head metric baseline change low high p p_by".split()
 ALL_BUT_ONE = [*ABLATION[:4], "chosen_on", *ABLATION[4:]]

@@ -17,6 +17,7 @@ from analysis.cache import cached
 from analysis.encoders.classifiers import load_classifier
 from analysis.encoders.finetuning import Stops, finetune, recipe_of
 from analysis.encoders.interventions import Head, Intervention, cumulative, predict
+from analysis.encoders.measures import metrics_of
 from analysis.encoders.models import Encoder, load_encoder, load_tokenizer
 from analysis.encoders.pruning import importance, normalised
 from analysis.errors import InputError
@@ -29,7 +30,7 @@ from analysis.statistics.resampling import resampled
 from analysis.statistics.training import LabelsByTask, Run, floor, trained_successfully
 from analysis.texts.examples import Example
 from analysis.texts.glue import load_examples
-from analysis.texts.tasks import metrics_of, task_named
+from analysis.texts.tasks import task_named
 
 PRUNING = "task seed order heads metric value low high p".split()
 STEPS = 10  # of pruning
