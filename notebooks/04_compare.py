@@ -31,7 +31,7 @@ alpha: float = 0.05
 minimum: int = 100  # sequences with the role that a corrected label needs
 margin: float = 0.5  # score units, a sixth of the usual tau: a smaller change counts as none
 permutations: int = 9999  # sign flips of a test
-resamples: int = 999  # of the bootstrap of labels and changes
+resamples: int = 999  # of the bootstrap of labels
 seed: int = 0
 window: int = 2
 relations: list[str] = ["nsubj", "dobj", "amod", "advmod"]
@@ -55,10 +55,10 @@ from analysis.papers.pande2021.drawing import mass_lines, run_counts
 from analysis.roles import PUBLISHED_ROLES, families
 from analysis.statistics import comparison
 from analysis.statistics.controls import controlled_table
-from analysis.statistics.intervals import p_equals
 from analysis.statistics.roles import COARSE, LABELS, compose, label_agreement, mass_table, transitions
 from analysis.statistics.significance import Rule
 from analysis.study.results import STATES, Results
+from analysis.tables import p_equals
 
 style()
 results = Results(profile)

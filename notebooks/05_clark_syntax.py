@@ -54,6 +54,7 @@ from analysis.figures import theme
 from analysis.figures.attention import attention_lines
 from analysis.figures.claims import forest_plot
 from analysis.figures.colours import BLUE, VERMILION
+from analysis.figures.points import name_points
 from analysis.figures.theme import style
 from analysis.figures.words import finding, share
 from analysis.papers.clark2019 import attachment, coreference, probes
@@ -361,7 +362,7 @@ left.scatter(rings["x"], rings["y"], s=55, facecolor="none", edgecolor="black")
 figure.supylabel(f"MDS of Jensen-Shannon distances (stress {clusters['stress'].iloc[0]:.2f})")
 
 names = [f"{row.layer}-{row.head}" for row in rings.itertuples()]
-theme.name_points(left, rings[["x", "y"]].to_numpy(), names, clusters[["x", "y"]].to_numpy())
+name_points(left, rings[["x", "y"]].to_numpy(), names, clusters[["x", "y"]].to_numpy())
 results.save_figure(
     figure,
     "clark-F6-clusters",

@@ -53,11 +53,11 @@ from analysis.figures import theme
 from analysis.figures.colours import GREEN
 from analysis.figures.edits import rank_panels
 from analysis.figures.lines import curves, name_series
-from analysis.figures.theme import style
+from analysis.figures.points import name_points
+from analysis.figures.theme import head_grid, style
 from analysis.figures.words import finding
 from analysis.papers.michel2019 import ablation
 from analysis.papers.michel2019.measures import main_metric, published
-from analysis.statistics.layers import head_grid
 from analysis.statistics.training import trained_runs
 from analysis.study.results import Results, seeds_of
 from analysis.texts.glue import load_examples
@@ -338,7 +338,7 @@ for axes, ((data_a, data_b, metric), heads) in zip(grid, by_metric, strict=True)
     axes.set(title=title, xlabel=f"{change}, {data_a}", ylabel=f"{change},\n{data_b}")
     axes.margins(0.2)
     names = [f"{head.layer}-{head.head}" for head in largest.itertuples()]
-    theme.name_points(axes, largest[["a", "b"]].to_numpy(), names, heads[["a", "b"]].to_numpy())
+    name_points(axes, largest[["a", "b"]].to_numpy(), names, heads[["a", "b"]].to_numpy())
 results.save_figure(
     figure,
     "michel-F2-transfer",

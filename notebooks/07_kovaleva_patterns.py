@@ -51,12 +51,11 @@ from analysis.encoders.models import load_encoder
 from analysis.figures import theme
 from analysis.figures.colours import SEQUENTIAL
 from analysis.figures.grids import head_grids
-from analysis.figures.theme import style
+from analysis.figures.theme import head_grid, style
 from analysis.figures.words import finding
 from analysis.papers.kovaleva2019 import frames as frame_links
 from analysis.papers.kovaleva2019 import labellers, measures, reading, tables
 from analysis.scores.extraction import read_attention
-from analysis.statistics.layers import head_grid
 from analysis.study.results import Results
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse, parser_name, tags

@@ -62,10 +62,10 @@ from analysis.statistics import training
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.statistics.effects import AUC, REFITTED
-from analysis.statistics.intervals import p_equals, p_formats
 from analysis.statistics.roles import ROLES, compose
 from analysis.study.results import Results
 from analysis.synthesis import agreement, matching, measures, regression, sets
+from analysis.tables import p_equals, p_formats
 from analysis.texts.glue import load_examples
 from analysis.texts.tasks import TASKS
 

@@ -73,7 +73,7 @@ from analysis.encoders.values import flag_directions, output_shares
 from analysis.figures.claims import forest_plot
 from analysis.figures.edits import dial_panels, lines_beside_grid, marks_by_edit, shares_by_edit
 from analysis.figures.grids import head_grids
-from analysis.figures.theme import style
+from analysis.figures.theme import head_grid, style
 from analysis.figures.words import finding
 from analysis.scores.extraction import read_attention
 from analysis.scores.sieves import across, same_pieces
@@ -81,7 +81,6 @@ from analysis.scores.sink import sink
 from analysis.statistics.claim_pages import bracketed, claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.statistics.effects import match_logit
-from analysis.statistics.layers import head_grid
 from analysis.statistics.training import trained_runs
 from analysis.study.profiles import parameters
 from analysis.study.results import Results

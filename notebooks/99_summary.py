@@ -26,10 +26,9 @@ import pandas as pd
 from IPython.display import Markdown
 
 from analysis.figures.edits import head_summary
-from analysis.figures.theme import style
+from analysis.figures.theme import head_grid, style
 from analysis.figures.words import finding
 from analysis.statistics.effects import AUC
-from analysis.statistics.layers import head_grid
 from analysis.study import front_page
 from analysis.study.partial_claims import save_partial_claims
 from analysis.study.results import Results

@@ -1,4 +1,4 @@
-"""Figures as files: small PNG pictures and SVG drawings."""
+"""Figures as files: small PNG pictures."""
 
 from io import BytesIO
 from pathlib import Path
@@ -15,22 +15,16 @@ if TYPE_CHECKING:  # the runner shrinks pictures, and draws none
 
 PALETTE = 256  # colours of a PNG with one byte per pixel
 DPI = 150
-# Neither date nor program: the same figure gives the same bytes.
-METADATA = {".svg": {"Date": None}, ".png": {"Software": None}}
 
 
 def save_figure(figure: "Figure", path: Path) -> None:
-    """Writes a figure as `path` with the suffixes .png and .svg, the same bytes for the same figure.
+    """Writes a figure as a PNG, the same bytes for the same figure.
 
-    Its layout is computed once, and stays: matplotlib would compute it four times for two files.
+    Its layout is computed once, and stays: matplotlib would compute it again for every drawing.
     """
-    settings = {"svg.hashsalt": path.name, "svg.fonttype": "none"}
-    box = _settled(figure)
-    for suffix, metadata in METADATA.items():
-        with replacing(path.with_name(path.name + suffix)) as temporary, mpl.rc_context(settings):
-            figure.savefig(temporary, metadata=metadata, bbox_inches=box, dpi=DPI)
-            if suffix == ".png":
-                temporary.write_bytes(in_palette(temporary.read_bytes()))
+    with replacing(path) as temporary:  # without the name of the program, which has a version
+        figure.savefig(temporary, metadata={"Software": None}, bbox_inches=_settled(figure), dpi=DPI)
+        temporary.write_bytes(in_palette(temporary.read_bytes()))
 
 
 def _settled(figure: "Figure") -> "Bbox":

@@ -3,7 +3,7 @@
 import itertools
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import matplotlib as mpl
@@ -15,12 +15,10 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
 from analysis.figures.colours import MISSING, SEQUENTIAL
 from analysis.roles import ROLES, families
-from analysis.statistics.layers import head_grid
 
 LOOK = Path(__file__).with_name("study.mplstyle")  # sizes of text and lines; reproducible files
 SINGLE, DOUBLE = 3.3, 6.9  # inches: one and two columns of a printed page
@@ -28,7 +26,6 @@ SINGLE, DOUBLE = 3.3, 6.9  # inches: one and two columns of a printed page
 STATE_NAMES = {"pretrained": "pre-trained", "finetuned": "fine-tuned"}  # as figures write them
 LAYER, HEAD = "layer (0-based)", "head (0-based)"
 HEADS_BY_LAYER = "layer (0-based; heads in order within each layer)"
-SIDES = np.array([(1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1)])  # of a point
 
 # Decorates a drawer whose labels may hold `$`, as word pieces do, which begins no formula. Axes that exist already
 # parse their title and the names of their axes: there, pass `parse_math=False`.
@@ -36,7 +33,7 @@ as_written = mpl.rc_context({"text.parse_math": False})
 
 
 def style() -> None:
-    """Set the theme of every later figure: 8 pt text, SVG text kept as text, reproducible SVG ids.
+    """Set the theme of every later figure: 8 pt text.
 
     Settings of the user (matplotlibrc) do not act. In a notebook, figures then have twice the pixels.
     """
@@ -117,6 +114,11 @@ def heads_by_layer(axes: Axes, layers: int, heads: int) -> None:
     axes.tick_params(axis="x", length=0)
 
 
+def head_grid(table: pd.DataFrame, column: str) -> Float[np.ndarray, "layer head"]:
+    """A column of a table with one row per head, as layers x heads; NaN if it is missing."""
+    return table.pivot(index="layer", columns="head", values=column).to_numpy(float, na_value=np.nan)
+
+
 def layer_head(table: pd.DataFrame, role: str, value: str) -> Float[np.ndarray, "layer head"]:
     """Column `value` of one role, in the table of one task and state, as layers x heads; NaN if it is missing."""
     return head_grid(table[table["role"] == role], value)
@@ -143,30 +145,3 @@ def layer_head_mesh(axes: Axes, values: Float[np.ndarray, "layer head"], **colou
 def hatch_missing(axes: Axes) -> None:
     """Makes the ground of axes grey with hatches, which shows where a map has no cell."""
     axes.patch.set(facecolor=MISSING, edgecolor="white", hatch="/////", linewidth=0)
-
-
-def name_points(
-    axes: Axes,
-    points: Float[np.ndarray, "point 2"],
-    names: Sequence[str],
-    others: Float[np.ndarray, "other 2"] | None = None,
-) -> None:
-    """Writes a name beside each point (x, y), on the side that is farthest from all other points, names and the edge.
-
-    `others` are points without a name. Call it when the limits of the axes are final.
-    """
-    axes.figure.draw_without_rendering()  # lays the axes out
-    pixels = axes.transData.transform
-    taken = pixels(points if others is None else np.concatenate([points, others]))
-    box, dot = axes.bbox, axes.figure.dpi / 72
-    for point, name in zip(pixels(points), names, strict=True):
-        reach = dot * np.array([5 + 2 * len(name), 7])  # from a point to the middle of its name, at 7 points
-        middles = point + SIDES * reach
-        room = np.minimum(middles - [box.x0, box.y0], [box.x1, box.y1] - middles) - reach / 2
-        free = np.linalg.norm((middles[:, None] - taken[None]) / reach, axis=-1).min(axis=1)
-        best = (free + 10 * np.minimum(room, 0).sum(axis=1)).argmax()
-        taken, (across, up) = np.vstack([taken, middles[best]]), SIDES[best]
-        aligned = {"ha": ("center", "left", "right")[int(across)], "va": ("center", "bottom", "top")[int(up)]}
-        place = {"xytext": (4 * across, 3 * up), "textcoords": "offset points", "fontsize": 7}
-        text = axes.annotate(name, axes.transData.inverted().transform(point), **place, **aligned)
-        text.set_path_effects([withStroke(linewidth=2, foreground="white")])

@@ -15,7 +15,7 @@ from scipy import optimize, stats
 from statsmodels.stats.power import TTestPower
 
 from analysis.statistics.answers import LOSS, METRICS, PEARSON, Labels, divided
-from analysis.statistics.resampling import bca
+from analysis.statistics.bootstrap import bca
 from analysis.statistics.significance import adjust, quiet
 
 BASELINE = "none"  # the row of logits without an intervention

@@ -9,7 +9,7 @@ from scipy import stats
 from statsmodels.stats.weightstats import DescrStatsW
 
 from analysis.control_scores import same_cells
-from analysis.statistics.resampling import ByColumn, Clusters, Columns, Groups, bca_interval
+from analysis.statistics.resampling import ByColumn, Clusters, Columns, Groups
 from analysis.statistics.significance import (
     DEFAULT_RULE,
     Rule,
@@ -38,7 +38,7 @@ def compare(
 ) -> pd.DataFrame:
     """Fine-tuned minus pre-trained scores on the same sequences, as in `change-*` (docs/tables.yaml): a row per head.
 
-    The interval is BCa, at level 1 - `alpha`; p is that of the paired t test; p_by corrects p_sign_flip over the heads
+    The interval and p are those of the paired t test, at level 1 - `alpha`; p_by corrects p_sign_flip over the heads
     of a role; p_equivalence is for a difference within +- `margin` (score units). change depends on the labels
     `assigned_corrected` of the role tables `before` and `after`. gained: label only after, p_by < alpha,
     difference > 0. lost: label only before, p_by < alpha, difference < 0. kept: label in both. equivalent: label in
@@ -49,9 +49,9 @@ def compare(
     """
     first = ordered(pretrained).astype(float)
     second = same_cells(first, ordered(finetuned), "fine-tuned scores").astype(float)
-    difference, size = second - first, sum(np.abs(state).mean("sequence") for state in (first, second))
+    difference = second - first
     table = long_table(first, {"pretrained": first.mean("sequence"), "finetuned": second.mean("sequence")})
-    table = table.join(over_patterns(difference, partial(_tests, margin=margin), rule, size.values))
+    table = table.join(over_patterns(difference, partial(_tests, margin=margin), rule))
     columns, clusters = difference.values.reshape(len(difference), -1), clusters_of(first, rule.unit)
     table["p_sign_flip"] = sign_flip(columns, clusters, permutations, rule.seed)
     table["p_by"] = table.groupby("role", sort=False)["p_sign_flip"].transform(adjust, "fdr_by")
@@ -83,9 +83,9 @@ def sign_flip(
 
 
 def _tests(
-    difference: Columns, clusters: Groups | None, size: ByColumn, rule: Rule, margin: float | int
+    difference: Columns, clusters: Groups | None, _: object, rule: Rule, margin: float | int
 ) -> dict[str, np.ndarray]:
-    """n, difference, low, high, p and p_equivalence of every column of differences of scores of this mean size.
+    """n, difference, low, high, p and p_equivalence of every column of differences of scores.
 
     The tests take one value per unit, whose mean is that over sequences and whose standard error is cluster-robust:
     the differences themselves, or the linearised totals of clusters.
@@ -94,15 +94,15 @@ def _tests(
     result = {"n": np.full(len(mean), len(difference)), "difference": mean}
     if len(sums.sizes) < 2:
         return result | dict.fromkeys(("low", "high", "p", "p_equivalence"), np.full(len(mean), np.nan))
-    low, high = bca_interval(difference, clusters, rule.alpha, rule.resamples, rule.seed, size)
     values = sums.centre + sums.totals * (len(sums.sizes) / sums.sizes.sum())
     exact = values.max(axis=0) == values.min(axis=0)
     varied = np.where(exact, np.nan, values)
-    p, p_equivalence = stats.ttest_1samp(varied, 0).pvalue, DescrStatsW(varied).ttost_mean(-margin, margin)[0]
+    tested, p_equivalence = stats.ttest_1samp(varied, 0), DescrStatsW(varied).ttost_mean(-margin, margin)[0]
+    low, high = tested.confidence_interval(1 - rule.alpha)
     return result | {
         "low": np.where(exact, mean, low),
         "high": np.where(exact, mean, high),
-        "p": np.where(exact, mean == 0, p),
+        "p": np.where(exact, mean == 0, tested.pvalue),
         "p_equivalence": np.where(exact, abs(mean) >= margin, p_equivalence),
     }
 

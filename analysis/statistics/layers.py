@@ -3,8 +3,7 @@
 from fractions import Fraction
 
 import numpy as np
-import pandas as pd
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Bool, Int, Shaped
 
 BLOCKS = 10  # of the sequences of a streaming pass
 
@@ -46,8 +45,3 @@ def cross_fitted(
         means = values[chosen_on].mean(axis=0)
         result[~chosen_on] = scored[(~chosen_on, *np.unravel_index(means.argmax(), means.shape))]
     return result
-
-
-def head_grid(table: pd.DataFrame, column: str) -> Float[np.ndarray, "layer head"]:
-    """A column of a table with one row per head, as layers x heads; NaN if it is missing."""
-    return table.pivot(index="layer", columns="head", values=column).to_numpy(float, na_value=np.nan)

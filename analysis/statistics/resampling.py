@@ -1,20 +1,18 @@
 """The bootstrap of means over sequences, or over clusters of sequences: every head in one matrix product."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fractions import Fraction
-from math import ceil, comb, prod
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
-from scipy import sparse, stats
+from scipy import sparse
 
 from analysis.errors import InputError
 
-Head = tuple[int, int]  # layer, head
 Columns = Float[np.ndarray, "sequence column"]  # scores of many heads on the same sequences
 ByColumn = Float[np.ndarray, " column"]
 Groups = Shaped[np.ndarray, " sequence"]  # the cluster of every sequence
@@ -25,8 +23,6 @@ ROUNDING = 1e-12  # a difference of sums of squares counts as zero below this sh
 # 4.5e-7 of their mean, and those of the steadiest head of the study by 6.2e-5 (head 0-2 on [CLS]). The limit is 8 times
 # the one and a sixteenth of the other, so that no head changes sides from machine to machine.
 SPREAD = 32 * float(np.finfo(np.float32).eps)
-# Of the heads of its layers that a set may have, to be compared with random sets.
-LARGEST_SHARE = Fraction(2, 3)
 BATCH = 4_000_000  # entries of the largest matrix of resamples in memory (32 MB)
 
 
@@ -36,42 +32,6 @@ def quiet() -> Iterator[None]:
     with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)
         yield
-
-
-def resampled(
-    units: int, draws: int, seed: int | Sequence[int] | np.random.Generator = 0
-) -> Int[np.ndarray, "draw unit"]:
-    """How often each unit counts in a bootstrap: once in row 0, the sample itself, then as often as it was drawn.
-
-    A statistic that is a function of such weights has its estimate in row 0 and its draws below.
-    """
-    counts = np.random.default_rng(seed).multinomial(units, np.full(units, 1 / units), draws)
-    return np.concatenate([np.ones((1, units), int), counts])
-
-
-def random_sets(
-    heads: Sequence[Head], width: int, count: int, seed: int | Sequence[int] = 0
-) -> list[tuple[Head, ...]]:
-    """At most `count` other sets of as many heads (layer, head) from the same layers of `width` heads.
-
-    Sets may share heads with the given one: only among all sets of its layers is a set that means nothing as likely as
-    any other to have the largest effect. No sets if the heads are more than LARGEST_SHARE of their layers' heads, since
-    all sets would then be nearly the same.
-    """
-    layers, sizes = np.unique([layer for layer, _ in heads], return_counts=True)
-    if sizes.max(initial=0) > width:
-        raise InputError(f"a set names {sizes.max()} heads of one layer: a layer has {width}")
-    if not len(heads) or len(heads) > LARGEST_SHARE * width * len(layers):
-        return []
-    count = min(count, prod(comb(width, int(size)) for size in sizes) - 1)
-    rng, tested = np.random.default_rng(seed), tuple(sorted(heads))
-    sets: dict[tuple[Head, ...], None] = {}
-    while len(sets) < count:
-        by_layer = [np.sort(rng.permutation(width)[:size]).tolist() for size in sizes]
-        other = tuple((int(layer), head) for layer, row in zip(layers, by_layer, strict=True) for head in row)
-        if other != tested:
-            sets[other] = None
-    return [*sets]
 
 
 class Moments(NamedTuple):
@@ -149,57 +109,6 @@ class Clusters:
             return np.where(has_spread(self.size, np.sqrt(second)), third / second**1.5, np.nan)
 
 
-def bca_interval(
-    values: Columns,
-    clusters: Groups | None = None,
-    alpha: float = 0.05,
-    resamples: int = 999,
-    seed: int = 0,
-    size: ByColumn | None = None,
-) -> Float[np.ndarray, "2 column"]:
-    """Both ends of the BCa interval of each mean at level 1 - `alpha`; with `clusters`, whole clusters are drawn.
-
-    `values` without NaN, and `size`, as in `Clusters.of`. NaN for scores without spread and for fewer than two units.
-    Source: Davison and Hinkley 1997, chapter 5.
-    """
-    units = len(values) if clusters is None else len(np.unique(clusters))
-    if units < 2:
-        return np.full((2, values.shape[1]), np.nan)
-    sums = Clusters.of(values, clusters, size)
-
-    def means(counts: np.ndarray) -> np.ndarray:
-        # BCa counts equal means: rounding errors must not make them differ.
-        return np.moveaxis(np.round(sums.moments(counts).mean, 6), -1, 0)
-
-    ends = bca(means, units, max(values.shape), alpha, resamples, seed)
-    return np.where(sums.moments().error > 0, ends, np.nan)
-
-
-def bca(
-    statistic: Callable[[Int[np.ndarray, "*draw unit"]], Float[np.ndarray, "..."]],
-    units: int,
-    size: int,
-    alpha: float,
-    resamples: int,
-    seed: int,
-) -> Float[np.ndarray, "end ..."]:
-    """Both ends of scipy's BCa interval for a statistic of how often each unit was drawn; NaN for a constant one.
-
-    The last axis of the statistic is the draw. `size`, the number of values of one draw, limits the draws in memory.
-    """
-    _check_resamples(resamples, alpha)
-
-    def of_indices(indices: np.ndarray, axis: int) -> np.ndarray:
-        return statistic(counted(indices, units))
-
-    with quiet():  # about columns without an interval
-        result = stats.bootstrap(
-            (np.arange(units),), of_indices, vectorized=True, axis=-1, confidence_level=1 - alpha,
-            batch=max(1, BATCH // size), n_resamples=resamples, rng=seed,
-        )  # fmt: skip
-    return np.stack(result.confidence_interval)
-
-
 def lower_bound(sums: Clusters, alpha: float = 0.05, resamples: int = 999, seed: int = 0) -> ByColumn:
     """The one-sided lower bound of each mean by the bootstrap-t.
 
@@ -207,7 +116,7 @@ def lower_bound(sums: Clusters, alpha: float = 0.05, resamples: int = 999, seed:
     resamples at least as extreme) / (1 + resamples). Minus infinity where too many resamples have no spread; NaN for
     scores without spread and for a single unit. Source: Davison and Hinkley 1997, chapter 5.
     """
-    _check_resamples(resamples, alpha)
+    check_resamples(resamples, alpha)
     observed, units = sums.moments(), len(sums.sizes)
     if units < 2:
         return np.full(len(observed.mean), np.nan)
@@ -235,7 +144,8 @@ def counted(indices: Int[np.ndarray, "*draw n"], units: int) -> Int[np.ndarray, 
     return counts.reshape(*indices.shape[:-1], units)
 
 
-def _check_resamples(resamples: int, alpha: float) -> None:
+def check_resamples(resamples: int, alpha: float) -> None:
+    """Raises InputError for too few resamples to reach the level `alpha`."""
     least = max(99, ceil(1 / alpha) - 1)
     if resamples < least:
         raise InputError(

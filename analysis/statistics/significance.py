@@ -88,16 +88,6 @@ def t_test(
         return HeadTest(n, mean, sd, t, np.asarray(stats.t.sf(t, n - 1)))
 
 
-def resampled_test(
-    sums: Clusters, counts: Int[np.ndarray, "draw cluster"], tau: float | int, arithmetic: str = "corrected"
-) -> HeadTest:
-    """The test of every head (draw, head) with `counts` draws of each cluster of sequences."""
-    with quiet():
-        mean, _, sd = sums.moments(counts)
-        n = (counts @ sums.sizes).astype(int)[:, None]
-        return t_test(n, mean, sd * np.sqrt((n - 1) / (n - DDOF[arithmetic])), tau)
-
-
 def published_labels(test: HeadTest, rule: Rule) -> Float[np.ndarray, "..."]:
     """The label of Pande et al.: 1 for p < `alpha` and mean > `tau`, else 0; NaN with fewer than two sequences.
 

@@ -17,11 +17,10 @@ from analysis.errors import InputError, check_choice
 from analysis.figures import pictures
 from analysis.figures.words import show
 from analysis.files import READ, ROOT, replacing, versions, write_text
-from analysis.statistics.intervals import above_zero
 from analysis.statistics.roles import LABELS
 from analysis.study.parameters import check_values, declared, notebook_names, parse_name, source
 from analysis.study.runs import PARSER, SAVED, STATES, VARIABLE, Folders, Run, results_folder, short
-from analysis.tables import stacked
+from analysis.tables import above_zero, stacked
 
 ATTENTION = "attention"  # the map source whose scores have no suffix in their file name
 BOOLEAN = (*LABELS, "exceeds_control")  # columns with missing values
@@ -245,8 +244,8 @@ class Results(Folders):
         return stacked({run: self.load_table(f"roles-{'-'.join(run)}") for run in runs}, "task", "state")
 
     def save_figure(self, figure: Figure, name: str, caption: str) -> None:
-        """Writes a figure as PNG and SVG, the same bytes for the same figure, and shows it above its caption."""
-        pictures.save_figure(figure, self.figures / name)
+        """Writes a figure as PNG, the same bytes for the same figure, and shows it above its caption."""
+        pictures.save_figure(figure, self.figures / f"{name}.png")
         self._note("figures", name)
         show(figure, caption)
 

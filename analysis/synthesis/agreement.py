@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from analysis.figures import theme
+from analysis.figures.theme import head_grid
 from analysis.statistics.answers import pearson
 from analysis.statistics.effects import AUC, REFITTED
 from analysis.statistics.intervals import mean_interval
-from analysis.statistics.layers import head_grid
 from analysis.statistics.roles import LABELS
 
 RUN, HEAD = ["task", "seed"], ["layer", "head"]

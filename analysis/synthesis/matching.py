@@ -35,7 +35,7 @@ from analysis.encoders.values import (
 from analysis.errors import InputError
 from analysis.figures.words import finding
 from analysis.scores.maps import find_source
-from analysis.statistics.resampling import random_sets
+from analysis.statistics.head_sets import random_sets
 from analysis.texts.examples import Example
 
 ROLES = ("match", "match_control", "match_own")

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float
 from scipy import stats
 
 from analysis.encoders.interventions import Head
+from analysis.statistics.bootstrap import resampled
 from analysis.statistics.changes import BASELINE
 from analysis.statistics.claims import frame, not_applicable, read_claims
 from analysis.statistics.effects import auc_parts, lead_of_weakest, stratified_halves
@@ -21,7 +22,6 @@ from analysis.statistics.intervals import (
     draws_interval,
     wilson_interval,
 )
-from analysis.statistics.resampling import resampled
 from analysis.synthesis.matching import BOTH, NATURAL, OTHER_PAIR, OWN, POSITIONS, TO_OWN, TO_WRONG
 from analysis.synthesis.matching_runs import CROSSINGS, DIALLED, SET, Classifier, Run, crossing_draws
 

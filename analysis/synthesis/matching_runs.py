@@ -24,10 +24,11 @@ from analysis.encoders.interventions import (
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder
 from analysis.scores.extraction import extract
+from analysis.statistics.bootstrap import resampled
 from analysis.statistics.changes import BASELINE, by_head
 from analysis.statistics.effects import AUC, auc_parts, effect_table, match_logit
 from analysis.statistics.intervals import crossed_interval, draws_interval, wilson_interval
-from analysis.statistics.resampling import quiet, resampled
+from analysis.statistics.resampling import quiet
 from analysis.synthesis import matching
 from analysis.texts.examples import Example
 

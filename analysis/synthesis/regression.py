@@ -8,7 +8,7 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 from scipy import linalg
 
-from analysis.statistics.resampling import Head
+from analysis.statistics.head_sets import Head
 from analysis.statistics.significance import adjust
 from analysis.synthesis.agreement import KEYS, RUN
 

@@ -13,8 +13,9 @@ from matplotlib.lines import Line2D
 
 from analysis.figures import theme
 from analysis.figures.colours import colour, ink, marker
+from analysis.statistics.bootstrap import resampled
 from analysis.statistics.effects import EFFECT_METRICS, costs_by_metric
-from analysis.statistics.resampling import Head, random_sets, resampled
+from analysis.statistics.head_sets import Head, random_sets
 from analysis.statistics.significance import TESTED, adjust
 
 LABELS = {"corrected": "assigned_corrected", "controlled": "assigned_controlled"}

@@ -6,6 +6,7 @@ from headtables import ALL_ROLES, HEADS, LAYERS, role_table
 
 from analysis import roles
 from analysis.figures import colours, theme
+from analysis.figures.points import name_points
 from analysis.figures.words import finding, share
 
 
@@ -43,7 +44,7 @@ def test_names_stand_beside_their_points_and_not_on_another():
     axes = theme.canvas(3, 3)
     points = np.array([[0, 0], [0.5, 0.5], [0.52, 0.5], [1, 1.0]])
     axes.scatter(*points.T)
-    theme.name_points(axes, points[:3], ["0-0", "2-9", "1-1"], points[3:])
+    name_points(axes, points[:3], ["0-0", "2-9", "1-1"], points[3:])
     axes.figure.canvas.draw()
     boxes = [text.get_window_extent() for text in axes.texts]
     assert [text.get_text() for text in axes.texts] == ["0-0", "2-9", "1-1"]

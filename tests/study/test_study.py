@@ -88,7 +88,7 @@ def study(tmp_path_factory) -> Ran:
 # --- what a run leaves -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("kind", "suffixes"), [("table", ["csv"]), ("figure", ["png", "svg"])])
+@pytest.mark.parametrize(("kind", "suffixes"), [("table", ["csv"]), ("figure", ["png"])])
 def test_tables_and_figures_are_those_that_notebooks_save(study: Ran, kind: str, suffixes: list[str]):
     """Every file that notebooks always save is there, and no file that no notebook saves."""
     saved_names = [saved(notebook, kind) for notebook in notebook_names()]

@@ -7,7 +7,7 @@ import xarray as xr
 from headtables import heads_by
 from studies import error_of
 
-from analysis.statistics.resampling import random_sets
+from analysis.statistics.head_sets import random_sets
 from analysis.synthesis import sets
 from analysis.synthesis.sets import KINDS, RoleSet, excess_draws, named, pooled_p
 

@@ -11,10 +11,10 @@ from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.papers.clark2019.coreference import Texts, antecedents, head_hits
 from analysis.scores.words import DIRECTIONS, Attachment, documents_of, halves, right, split_words, word_maps
+from analysis.statistics.bootstrap import bca_interval
 from analysis.statistics.comparison import sign_flip
 from analysis.statistics.intervals import mean_interval
 from analysis.statistics.layers import cross_fitted
-from analysis.statistics.resampling import bca_interval
 from analysis.statistics.significance import adjust
 from analysis.texts.chains import Document
 from analysis.texts.dependencies import OFFSETS, fixed_offset

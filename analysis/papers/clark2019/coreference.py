@@ -10,9 +10,9 @@ from jaxtyping import Bool, Float, Int
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.scores.words import LIMIT, Words, halves, piece_counts, split_words, word_maps
+from analysis.statistics.bootstrap import bca_interval
 from analysis.statistics.intervals import mean_interval
 from analysis.statistics.layers import cross_fitted
-from analysis.statistics.resampling import bca_interval
 from analysis.texts.chains import ANY, KINDS, Document, truncated, words_that_fit
 
 Pairs = Bool[np.ndarray, "mention mention"]  # row: the mention to resolve; column: a candidate

@@ -10,7 +10,16 @@ from jaxtyping import Float, Shaped
 from matplotlib.figure import Figure
 
 from analysis.figures.colours import BLUE, GREEN, MISSING, ORANGE, SKY
-from analysis.figures.theme import DOUBLE, HEAD, LAYER, STATE_NAMES, as_written, layer_head_mesh, rows_of_axes
+from analysis.figures.theme import (
+    DOUBLE,
+    HEAD,
+    LAYER,
+    STATE_NAMES,
+    as_written,
+    head_grid,
+    layer_head_mesh,
+    rows_of_axes,
+)
 from analysis.papers.kovaleva2019.measures import (
     CLS,
     HETEROGENEOUS,
@@ -20,8 +29,8 @@ from analysis.papers.kovaleva2019.measures import (
     SPECIAL_HEADS,
     STATES,
 )
-from analysis.statistics.layers import BLOCKS, head_grid
-from analysis.statistics.resampling import bca_interval
+from analysis.statistics.bootstrap import bca_interval
+from analysis.statistics.layers import BLOCKS
 
 # What `reading.read_runs` gives: the measures of each task and run, None for the pre-trained encoder.
 Readings = Mapping[tuple[str, int | None], xr.Dataset]

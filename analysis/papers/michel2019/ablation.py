@@ -13,10 +13,10 @@ from tqdm import tqdm
 
 from analysis.encoders.measures import metrics_of, positive_class
 from analysis.statistics.answers import LOSS, METRICS, losses, pearson, spearman
+from analysis.statistics.bootstrap import resampled
 from analysis.statistics.changes import BASELINE, by_head, change_table, compared
 from analysis.statistics.effects import AUC, auc_parts, effect_table, match_logit
 from analysis.statistics.intervals import draws_interval
-from analysis.statistics.resampling import resampled
 from analysis.statistics.significance import quiet
 from analysis.statistics.training import LabelsByTask, Run, floor
 from analysis.tables import stacked

@@ -23,10 +23,10 @@ from analysis.encoders.pruning import importance, normalised
 from analysis.errors import InputError
 from analysis.papers.michel2019.ablation import DRAWS, harmless, ranked_heads
 from analysis.papers.michel2019.measures import IMPORTANCE, RANDOM, main_metric, published
+from analysis.statistics.bootstrap import resampled
 from analysis.statistics.changes import BASELINE, change_table, compared
 from analysis.statistics.effects import AUC
 from analysis.statistics.intervals import draws_interval, mean_interval
-from analysis.statistics.resampling import resampled
 from analysis.statistics.training import LabelsByTask, Run, floor, trained_successfully
 from analysis.texts.examples import Example
 from analysis.texts.glue import load_examples

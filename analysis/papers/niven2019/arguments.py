@@ -16,8 +16,8 @@ from jaxtyping import Int
 
 from analysis.errors import InputError
 from analysis.files import expand
+from analysis.statistics.bootstrap import resampled
 from analysis.statistics.intervals import percentile_interval
-from analysis.statistics.resampling import resampled
 from analysis.tables import stacked
 from analysis.texts.examples import Example, sample
 from analysis.texts.glue import bundled_rows, bundled_sample, read_table, require_columns

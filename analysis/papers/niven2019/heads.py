@@ -21,7 +21,7 @@ from analysis.scores.extraction import extract_states
 from analysis.scores.sieves import columns, sieve
 from analysis.statistics.changes import change_table
 from analysis.statistics.comparison import compare
-from analysis.statistics.resampling import random_sets
+from analysis.statistics.head_sets import random_sets
 from analysis.statistics.significance import Rule, role_table
 from analysis.tables import stacked
 

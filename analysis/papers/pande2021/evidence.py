@@ -9,16 +9,10 @@ import xarray as xr
 from jaxtyping import Int
 
 from analysis.errors import InputError
-from analysis.statistics.resampling import Clusters, resampled
+from analysis.statistics.bootstrap import resampled, resampled_test
+from analysis.statistics.resampling import Clusters
 from analysis.statistics.roles import HEAD, MASSES, PUBLISHED_ROLES, attention_masses
-from analysis.statistics.significance import (
-    DEFAULT_RULE,
-    Rule,
-    ordered,
-    published_labels,
-    quiet,
-    resampled_test,
-)
+from analysis.statistics.significance import DEFAULT_RULE, Rule, ordered, published_labels, quiet
 
 ARRAYS = ("labels", "p", "change", "mass")
 LEAST_SD = 1e-4  # of paired differences (score units): a head with less has no standardised change

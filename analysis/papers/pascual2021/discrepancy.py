@@ -25,8 +25,9 @@ from analysis.papers.pascual2021.measures import (
 )
 from analysis.papers.pascual2021.roles import sequence_counts
 from analysis.statistics.answers import pearson
+from analysis.statistics.bootstrap import bca_interval
 from analysis.statistics.intervals import percentile_interval
-from analysis.statistics.resampling import Clusters, bca_interval
+from analysis.statistics.resampling import Clusters
 
 PAIRS = {WHOLE: (ATTENTION, GLOBAL), VALUES: (ATTENTION, LOCAL), MIXING: (LOCAL, GLOBAL)}
 

@@ -17,11 +17,12 @@ from analysis.errors import InputError
 from analysis.papers.pascual2021.attribution import MapStore
 from analysis.papers.pascual2021.measures import ATTENTION, GLOBAL
 from analysis.scores.words import DIRECTIONS, Attachment, documents_of, halves, right, split_words
+from analysis.statistics.bootstrap import bca_interval, resampled_test
 from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.layers import cross_fitted
-from analysis.statistics.resampling import Clusters, bca_interval, counted
+from analysis.statistics.resampling import Clusters, counted
 from analysis.statistics.roles import compose
-from analysis.statistics.significance import DEFAULT_RULE, Rule, published_labels, quiet, resampled_test
+from analysis.statistics.significance import DEFAULT_RULE, Rule, published_labels, quiet
 from analysis.tables import stacked
 from analysis.texts.dependencies import arcs, best_offsets, offset_table
 from analysis.texts.examples import Example, sample

@@ -1,0 +1,13 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from analysis.statistics.bootstrap import bca_interval
+
+
+def test_bca_interval_equals_scipy_column_by_column():
+    values = np.random.default_rng(3).gamma(2, 1.6, size=(30, 4))
+    low, high = bca_interval(values, alpha=0.1, resamples=99, seed=6)
+    for column, *interval in zip(values.T, low, high, strict=True):
+        plan = {"n_resamples": 99, "rng": 6, "confidence_level": 0.9}
+        assert interval == pytest.approx([*stats.bootstrap((column,), np.mean, **plan).confidence_interval])
