@@ -36,10 +36,12 @@ device: str = "cpu"
 training_precision: str = "float32"
 
 # %%
+from dataclasses import replace
+
 import pandas as pd
 from IPython.display import Markdown
 
-from analysis.encoders.finetuning import evaluate, finetune, training_history
+from analysis.encoders.finetuning import Recipe, evaluate, finetune, training_history
 from analysis.encoders.measures import baselines
 from analysis.encoders.models import load_encoder
 from analysis.figures.lines import training_curves
@@ -86,10 +88,10 @@ folders = {
     run: results.weights(task, run, encoder, checkpoint, new=True)
     for run in seeds_of("finetuned", seeds, checkpoint)
 }
-recipe = (epochs, batch_size, learning_rate, warmup)
 if checkpoint is None:
+    recipe = Recipe(epochs, batch_size, learning_rate, warmup, 0, max_tokens, device, training_precision)
     scores = {
-        run: finetune(encoder, task, train, dev, folder, *recipe, run, max_tokens, device, training_precision)
+        run: finetune(encoder, task, train, dev, folder, replace(recipe, seed=run))
         for run, folder in folders.items()
     }
 else:

@@ -53,6 +53,7 @@ precision: str = "float32"
 from IPython.display import Markdown
 
 from analysis.encoders.classifiers import load_classifier
+from analysis.encoders.finetuning import Recipe
 from analysis.encoders.interventions import labels_of, predict, single_heads, whole_layers
 from analysis.encoders.models import load_encoder
 from analysis.figures import theme
@@ -206,18 +207,18 @@ finding(
 # are compared after the same amount of training, which is part of their names.
 
 # %%
-recipe = {
-    "epochs": start_epochs,
-    "batch_size": batch_size,
-    "learning_rate": learning_rate,
-    "warmup": warmup,
-    "max_tokens": max_tokens,
-    "device": device,
-    "precision": training_precision,
-}
+recipe = Recipe(
+    start_epochs,
+    batch_size,
+    learning_rate,
+    warmup,
+    max_tokens=max_tokens,
+    device=device,
+    precision=training_precision,
+)
 train = {task: load_examples(task, source, "train", start_n, seed) for task in start_tasks}
 start_dev = {task: load_examples(task, source, "dev", dev_n, seed) for task in start_tasks}
-scores = training.scores_by_start(encoder, train, start_dev, start_kinds, seeds, folder, **recipe)
+scores = training.scores_by_start(encoder, train, start_dev, start_kinds, seeds, folder, recipe)
 
 # %%
 starts = training.initialisation_table(scores, results.join_parts("finetune", start_tasks), epochs)

@@ -5,7 +5,7 @@ import json
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,7 @@ from analysis.texts.tasks import CHOICE, Task, task_named
 RECIPE = "recipe.json"
 TILES = ("amx_tile", "amx_bf16")  # without these instructions bfloat16 is slower than float32 on a processor
 CAPABILITY = (8, 0)  # CUDA devices from Ampere on have units for bfloat16
+# Of a recipe, in the order in which the record of a checkpoint has them.
 OPTIONS = ("epochs", "batch_size", "learning_rate", "warmup", "seed", "max_tokens", "device", "precision")
 UNLOGGED = ("_loss", "_runtime", "_per_second", "_time")  # endings of entries of the log that are no metric
 
@@ -64,6 +65,40 @@ def training_precision(device: str, precision: str = "auto") -> str:
         instructions = torch.cpu.get_capabilities() if device == "cpu" else {}
         fast = all(instructions.get(name, False) for name in TILES)
     return "bfloat16" if fast else "float32"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How an encoder is fine-tuned; the defaults are those of Devlin 2019 for GLUE.
+
+    `warmup` is the share of steps with rising learning rate. `device` names one device; other GPUs stay idle. With
+    `precision` bfloat16 the matrix products are in bfloat16 and the weights stay float32; `auto` chooses what the
+    device computes faster. Without `best_epoch` the last epoch is kept. The `blocked` heads attend to no piece of the
+    other text, in training and when scores are measured.
+    """
+
+    epochs: float | int = 3
+    batch_size: int = 32
+    learning_rate: float = 2e-5
+    warmup: float | int = 0.1
+    seed: int = 0
+    max_tokens: int = 128
+    device: str = "cpu"
+    precision: str = "auto"
+    best_epoch: bool = True
+    blocked: Sequence[Head] = ()
+
+    @property
+    def options(self) -> dict[str, float | int | str]:
+        """The values of OPTIONS by name."""
+        return {name: getattr(self, name) for name in OPTIONS}
+
+    def on_device(self) -> "Recipe":
+        """The recipe with the precision in which its device trains."""
+        return replace(self, precision=training_precision(self.device, self.precision))
+
+
+DEVLIN = Recipe()
 
 
 def current(device: str) -> AbstractContextManager:
@@ -100,12 +135,12 @@ def record_of(folder: Path) -> dict[str, Any]:
     return record if isinstance(record, dict) else {}
 
 
-def recipe_of(folder: Path) -> dict[str, Any]:
-    """The options of `finetune` that made a checkpoint, by name, with the numbers of examples train_n and dev_n."""
+def recipe_of(folder: Path) -> tuple[Recipe, dict[str, int]]:
+    """The recipe that made a checkpoint, and its numbers of train and dev examples; raises InputError without them."""
     try:
-        recipe = record_of(folder)["recipe"]
-        sizes = dict(zip(("train_n", "dev_n"), recipe["sizes"], strict=True))
-        return sizes | dict(zip(OPTIONS, recipe["options"], strict=True))
+        record = record_of(folder)["recipe"]
+        sizes = dict(zip(("train", "dev"), record["sizes"], strict=True))
+        return Recipe(**dict(zip(OPTIONS, record["options"], strict=True))), sizes
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{folder} does not tell how it was fine-tuned: take one that 00_finetune made"
@@ -233,54 +268,35 @@ def finetune(
     train: Sequence[Example],
     dev: Sequence[Example],
     folder: Path,
-    epochs: float | int = 3,
-    batch_size: int = 32,
-    learning_rate: float = 2e-5,
-    warmup: float | int = 0.1,
-    seed: int = 0,
-    max_tokens: int = 128,
-    device: str = "cpu",
-    precision: str = "auto",
+    recipe: Recipe = DEVLIN,
     callbacks: Sequence[TrainerCallback] = (),
-    best_epoch: bool = True,
-    blocked: Sequence[Head] = (),
 ) -> dict[str, float]:
     """Fine-tunes an encoder, keeps the epoch with the best dev score in `folder`, returns that epoch's scores.
 
-    Without `best_epoch` it keeps the last epoch.
-
-    The defaults are the recipe of Devlin 2019 for GLUE. Classes and choices are learnt by cross entropy, numbers by the
-    mean squared error. `warmup` is the share of steps with rising learning rate. `device` names one device; other GPUs
-    stay idle. With `precision` bfloat16 the matrix products are in bfloat16 and the weights stay float32; `auto`
-    chooses what the device computes faster. The scores are those of the kept epoch in float32; where the dev set
-    chooses it, they are slightly optimistic.
+    Classes and choices are learnt by cross entropy, numbers by the mean squared error. The scores are those of the kept
+    epoch in float32; where the dev set chooses it, they are slightly optimistic.
 
     The checkpoint is written as safetensors when training has ended, or not at all. One that stands in `folder` and was
     made by the same recipe (weights, examples, options and versions) is not made again. `callbacks` watch the training,
-    as `Stops` does. The `blocked` heads attend to no piece of the other text, in training and when scores are measured.
+    as `Stops` does.
     """
-    task, precision = task_named(task), training_precision(device, precision)
+    task, recipe = task_named(task), recipe.on_device()
     if task.kind != CHOICE and len(labels := {example.label for example in train} - {None}) == 1:
         raise InputError(
             f"{task.name}: all {len(train)} training examples have the label {labels.pop()}: take more examples"
         )
-    values = (epochs, batch_size, learning_rate, warmup, seed, max_tokens, device, precision)
-    options = dict(zip(OPTIONS, values, strict=True))
-    recipe = _recipe(load_encoder(name).digest, task, train, dev, options)
-    recipe |= {} if best_epoch else {"best_epoch": False}
-    recipe |= {"blocked": [*map(list, blocked)]} if blocked else {}
-    record = record_of(folder)
-    record_use(computed=record.get("recipe") != recipe)
-    if record.get("recipe") == recipe:
+    described, record = _described(load_encoder(name).digest, task, train, dev, recipe), record_of(folder)
+    record_use(computed=record.get("recipe") != described)
+    if record.get("recipe") == described:
         return record["scores"]
-    set_seed(seed)
-    tokenizer = load_tokenizer(name)
+    set_seed(recipe.seed)
+    tokenizer, device = load_tokenizer(name), recipe.device
     encoder = Encoder(str(name), trainable_classifier(name, task.outputs), tokenizer)
-    encoder.check_length(max_tokens)
-    train_set, dev_set = (_encode(task, examples, tokenizer, max_tokens) for examples in (train, dev))
-    with blocked_across(encoder, blocked) if blocked else nullcontext():
+    encoder.check_length(recipe.max_tokens)
+    train_set, dev_set = (_encode(task, examples, tokenizer, recipe.max_tokens) for examples in (train, dev))
+    with blocked_across(encoder, recipe.blocked) if recipe.blocked else nullcontext():
         with working_folder(folder) as work, current(device):
-            arguments = OneDevice(str(work), device, **_settings(task, options, best_epoch))
+            arguments = OneDevice(str(work), device, **_settings(task, recipe))
             trainer = TaskTrainer(encoder, task, arguments, train_set, dev_set)
             for callback in (Bar, *callbacks):
                 trainer.add_callback(callback)
@@ -288,36 +304,38 @@ def finetune(
         model = trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
         encoder = replace(encoder, model=model)  # in float32, of the kept epoch
         scores = _scores(encoder, task, device, dev_set)
-    keep(encoder, folder, {"recipe": recipe, "scores": scores, "log": trainer.state.log_history})
+    keep(encoder, folder, {"recipe": described, "scores": scores, "log": trainer.state.log_history})
     return scores
 
 
-def _recipe(
-    weights: str, task: Task, train: Sequence[Example], dev: Sequence[Example], options: dict[str, Any]
+def _described(
+    weights: str, task: Task, train: Sequence[Example], dev: Sequence[Example], recipe: Recipe
 ) -> dict[str, Any]:
-    """Everything that a checkpoint depends on; `options` are those of OPTIONS, in this order."""
+    """Everything that a checkpoint depends on."""
     texts = [(example.id, example.texts, example.label) for example in (*train, *dev)]
-    return {
+    described = {
         "encoder": weights,
         "task": task.name,
         "examples": hashlib.sha256(json.dumps(texts).encode()).hexdigest(),
         "sizes": [len(train), len(dev)],
-        "options": [*options.values()],
+        "options": [*recipe.options.values()],
         "versions": [torch.__version__, transformers.__version__],
     }
+    described |= {} if recipe.best_epoch else {"best_epoch": False}
+    return described | ({"blocked": [*map(list, recipe.blocked)]} if recipe.blocked else {})
 
 
-def _settings(task: Task, options: dict[str, Any], best_epoch: bool) -> dict[str, Any]:
-    """The options by the names of the Trainer; a single epoch, or the last one, is scored once, at the end."""
+def _settings(task: Task, recipe: Recipe) -> dict[str, Any]:
+    """The recipe in the names of the Trainer; a single epoch, or the last one, is scored once, at the end."""
     return {
-        "num_train_epochs": options["epochs"],
-        "per_device_train_batch_size": options["batch_size"],
-        "learning_rate": options["learning_rate"],
-        "warmup_steps": options["warmup"],
+        "num_train_epochs": recipe.epochs,
+        "per_device_train_batch_size": recipe.batch_size,
+        "learning_rate": recipe.learning_rate,
+        "warmup_steps": recipe.warmup,
         "metric_for_best_model": task.metrics[0],
-        "seed": options["seed"],
-        "bf16": options["precision"] == "bfloat16",
-        **TRAINING | (BEST_EPOCH if best_epoch and options["epochs"] > 1 else {}) | QUIET,
+        "seed": recipe.seed,
+        "bf16": recipe.precision == "bfloat16",
+        **TRAINING | (BEST_EPOCH if recipe.best_epoch and recipe.epochs > 1 else {}) | QUIET,
     }
 
 

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from sklearn.metrics import roc_auc_score
 
 from analysis.encoders.classifiers import load_classifier
-from analysis.encoders.finetuning import finetune
+from analysis.encoders.finetuning import Recipe, finetune
 from analysis.encoders.interventions import (
     Head,
     Intervention,
@@ -342,8 +342,8 @@ def train(
 ) -> tuple[Classifier, float]:
     """Another classifier for the task of `like`, trained on other examples or with heads blocked; and its accuracy."""
     options = {name: recipe[name] for name in RECIPE} | {"precision": recipe["training_precision"]}
-    options |= {"blocked": blocked, "seed": seed}
-    scores = finetune(encoder, like.task, examples, like.dev, folder, epochs, **options)
+    recipe = Recipe(epochs, seed=seed, blocked=tuple(blocked), **options)
+    scores = finetune(encoder, like.task, examples, like.dev, folder, recipe)
     return like._replace(seed=seed, encoder=load_classifier(folder, like.task)), scores["accuracy"]
 
 

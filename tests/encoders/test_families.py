@@ -11,7 +11,7 @@ from classifiers import EXAMPLES
 from torch import Tensor
 
 from analysis.encoders.classifiers import load_classifier
-from analysis.encoders.finetuning import columns_of, finetune
+from analysis.encoders.finetuning import Recipe, columns_of, finetune
 from analysis.encoders.interventions import predict, single_heads
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder, load_encoder
@@ -58,7 +58,9 @@ def test_each_use_works_or_is_refused_in_one_line(family: str, tmp_path: Path):
     gate = np.eye(alone.layers, alone.heads)
     [layout] = layouts(alone.tokenizer, EXAMPLES[:1])
     uses: dict[str, Callable] = {
-        "fine-tuning": lambda: finetune(folder, "mrpc", EXAMPLES[:4], EXAMPLES[:4], tuned, 1, 4)["accuracy"],
+        "fine-tuning": lambda: finetune(folder, "mrpc", EXAMPLES[:4], EXAMPLES[:4], tuned, Recipe(1, 4))[
+            "accuracy"
+        ],
         "extract": lambda: extract(alone, EXAMPLES, roles=["sep", "local"], progress=False),
         "head_view": lambda: len(head_view(alone, *EXAMPLES[0].texts).page),
         "blocking": lambda: blocked_states(alone, layout),
@@ -107,7 +109,9 @@ def test_sequences_may_be_as_long_as_the_positions(family: str, tmp_path: Path):
     for call in (
         lambda: encoder.inputs(longer),
         lambda: read_attention(encoder, text, 129),
-        lambda: finetune(tmp_path / family, "mrpc", EXAMPLES, EXAMPLES, tmp_path / "tuned", max_tokens=129),
+        lambda: finetune(
+            tmp_path / family, "mrpc", EXAMPLES, EXAMPLES, tmp_path / "tuned", Recipe(max_tokens=129)
+        ),
     ):
         with pytest.raises(InputError, match=r"^max_tokens is 129: .+ has 128 positions$"):
             call()

@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import Trainer
 
-from analysis.encoders.finetuning import evaluate, finetune
+from analysis.encoders.finetuning import Recipe, evaluate, finetune
 from analysis.encoders.measures import baselines, measure
 from analysis.texts.examples import Example
 from analysis.texts.tasks import Task
@@ -23,7 +23,7 @@ def train(folder: Path, **options: int | float | list) -> dict[str, float]:
     """Scores after one short epoch of the tiny encoder."""
     examples = reviews(32)
     recipe = {"epochs": 1, "batch_size": 16, "learning_rate": 1e-3} | options
-    return finetune("tiny", "sst-2", examples, examples[:11], folder, **recipe)
+    return finetune("tiny", "sst-2", examples, examples[:11], folder, Recipe(**recipe))
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,7 @@ def swapped(examples: list[Example]) -> list[Example]:
 def test_regression_learns_and_its_checkpoint_gives_the_same_scores(tmp_path: Path):
     answers = [("they went", 5.0), ("we ate nothing", 1.0), ("we ate nothing", 2.0)]
     examples = [Example(f"r-{i}", f"they left {i}", *answers[i % 3]) for i in range(24)]
-    scores = finetune("tiny", "sts-b", examples, examples[:9], tmp_path / "sts-b", 8, 8, 2e-3)
+    scores = finetune("tiny", "sts-b", examples, examples[:9], tmp_path / "sts-b", Recipe(8, 8, 2e-3))
     assert evaluate(tmp_path / "sts-b", "sts-b", examples[:9]) == pytest.approx(scores)
     assert scores["pearson"] > 0.8
 
@@ -116,16 +116,17 @@ def test_regression_learns_and_its_checkpoint_gives_the_same_scores(tmp_path: Pa
     ("task", "examples"), [("sst-2", reviews(40)), (WARRANTS, arguments(32))], ids=["texts", "choices"]
 )
 def test_training_learns_what_one_word_decides(tmp_path: Path, task: str | Task, examples: list[Example]):
-    scores = finetune("tiny", task, examples[:24], examples[:11], tmp_path / "tuned", 6, 8, 1e-3)
+    scores = finetune("tiny", task, examples[:24], examples[:11], tmp_path / "tuned", Recipe(6, 8, 1e-3))
     assert scores == evaluate(tmp_path / "tuned", task, examples[24:]) == {"accuracy": 1.0}
     assert evaluate(tmp_path / "tuned", task, swapped(examples)) == {"accuracy": 0.0}
 
 
 def test_the_last_epoch_is_kept_whatever_it_scores(tmp_path: Path):
     examples = arguments(24)
-    recipe = ("tiny", WARRANTS, examples, swapped(examples[:11]))
-    before_the_reverse_is_learnt = finetune(*recipe, tmp_path / "best", 6, 8, 1e-4)
+    sets, recipe = (examples, swapped(examples[:11])), Recipe(6, 8, 1e-4)
+    before_the_reverse_is_learnt = finetune("tiny", WARRANTS, *sets, tmp_path / "best", recipe)
     assert before_the_reverse_is_learnt == {"accuracy": 1.0}
     assert evaluate(tmp_path / "best", WARRANTS, examples)["accuracy"] < 0.9
-    assert finetune(*recipe, tmp_path / "last", 6, 8, 1e-4, best_epoch=False) == {"accuracy": 0.0}
+    last = finetune("tiny", WARRANTS, *sets, tmp_path / "last", replace(recipe, best_epoch=False))
+    assert last == {"accuracy": 0.0}
     assert evaluate(tmp_path / "last", WARRANTS, examples) == {"accuracy": 1.0}

@@ -1,6 +1,7 @@
 """What disabling heads and layers changes, and what pre-training gives (Kovaleva 2019, figures 8, 9 and Table 1)."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +15,7 @@ from jaxtyping import Bool, Float
 
 from analysis.cache import cached
 from analysis.encoders.classifiers import random_encoder, trainable_classifier
-from analysis.encoders.finetuning import finetune
+from analysis.encoders.finetuning import Recipe, finetune
 from analysis.encoders.interventions import labels_of, predict
 from analysis.encoders.measures import decide, measure, metrics_of
 from analysis.encoders.models import Encoder, load_encoder, load_tokenizer
@@ -126,12 +127,11 @@ def tuned_scores(
     task: str,
     train: Sequence[Example],
     dev: Sequence[Example],
-    seed: int,
-    **recipe: float | int | str,
+    recipe: Recipe,
 ) -> dict[str, float]:
     """Dev scores of an encoder trained on a task from a start: RANDOM (random weights by seed) or PRETRAINED.
 
-    `recipe` holds further arguments of `finetune`. The scores are cached in `folder`, the trained encoder is not.
+    The scores are cached in `folder`, the trained encoder is not.
     Raises InputError for another start.
     """
     if start not in (RANDOM, PRETRAINED):
@@ -142,15 +142,17 @@ def tuned_scores(
             source: str | Path = name
             if start == RANDOM:
                 source = Path(work) / RANDOM
-                untrained = random_encoder(name, seed)
+                untrained = random_encoder(name, recipe.seed)
                 untrained.model.save_pretrained(source)
                 untrained.tokenizer.save_pretrained(source)
-            scores = finetune(source, task, train, dev, Path(work) / "trained", seed=seed, **recipe)
+            scores = finetune(source, task, train, dev, Path(work) / "trained", recipe)
         return xr.Dataset({"value": ("metric", [*scores.values()])}, {"metric": [*scores]})
 
     texts = [(example.id, example.texts, example.label) for example in (*train, *dev)]
     versions = [torch.__version__, transformers.__version__]
-    key = [load_encoder(name).digest, texts, versions, recipe, seed]
+    options = recipe.options
+    seed = options.pop("seed")
+    key = [load_encoder(name).digest, texts, versions, options, seed]
     return cached(folder, f"{start}-{task}", key, train_and_score)["value"].to_series().to_dict()
 
 
@@ -161,16 +163,19 @@ def scores_by_start(
     starts: Sequence[str],
     seeds: Sequence[int],
     folder: Path,
-    **recipe: float | int | str,
+    recipe: Recipe,
 ) -> dict[tuple[str, str, int], dict[str, float]]:
     """Dev scores without fine-tuning, and after training from each of `starts`, by task, name of the start and seed."""
     scores = {}
     for task, seed in product(dev, seeds):
-        max_tokens, device = recipe["max_tokens"], recipe["device"]
-        scores[task, UNTUNED, seed] = untuned_scores(encoder, task, dev[task], seed, max_tokens, device)
+        scores[task, UNTUNED, seed] = untuned_scores(
+            encoder, task, dev[task], seed, recipe.max_tokens, recipe.device
+        )
         for start in starts:
-            name, sets = start_name(start, len(train[task]), recipe["epochs"]), (train[task], dev[task])
-            scores[task, name, seed] = tuned_scores(folder, start, encoder, task, *sets, seed, **recipe)
+            name, sets = start_name(start, len(train[task]), recipe.epochs), (train[task], dev[task])
+            scores[task, name, seed] = tuned_scores(
+                folder, start, encoder, task, *sets, replace(recipe, seed=seed)
+            )
     return scores
 
 

@@ -278,10 +278,9 @@ def course(
     that `finetune` did not write.
     """
     try:
-        recipe = recipe_of(checkpoint)
+        recipe, sizes = recipe_of(checkpoint)
     except InputError as error:
         raise InputError(f"{error}, or skip the course with course_tasks=[]") from error
-    sizes = {split: recipe.pop(f"{split}_n") for split in ("train", "dev")}
     training = [load_examples(task, source, split, n, seed) for split, n in sizes.items()]
     examples = [example for part in (*training, dev_sample, train_sample) for example in part]
     texts = [(example.id, example.texts, example.label) for example in examples]
@@ -291,7 +290,7 @@ def course(
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=folder, prefix="course-") as work:
             stops = Stops(Path(work), fractions, load_tokenizer(encoder))
-            finetune(encoder, task, *training, Path(work) / "last", callbacks=[stops], **recipe)
+            finetune(encoder, task, *training, Path(work) / "last", recipe, [stops])
             parts = []
             for fraction in fractions:
                 classifier = load_classifier(stops.folders[fraction], task, device, precision)
@@ -299,7 +298,7 @@ def course(
         logits = xr.concat(parts, pd.Index(fractions, name="fraction"), combine_attrs="drop_conflicts")
         return logits.to_dataset(name="logits")
 
-    key = [load_encoder(encoder).digest, task, recipe, texts, [*fractions], arithmetic, options]
+    key = [load_encoder(encoder).digest, task, recipe.options, texts, [*fractions], arithmetic, options]
     return cached(folder, "course", key, make)["logits"]
 
 

@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 from analysis.cache import cached, digest
 from analysis.encoders.classifiers import load_classifier
-from analysis.encoders.finetuning import finetune
+from analysis.encoders.finetuning import Recipe, finetune
 from analysis.encoders.interventions import NONE, predict
 from analysis.encoders.models import Encoder, load_encoder, weights_digest
 from analysis.errors import InputError
@@ -142,7 +142,7 @@ def encoder_trainer(
 
     def make(run: TrainingRun, sets: Sets, folder: Path) -> tuple[Answer, str]:
         train, dev = (as_examples(sets[run.trained_on][split], run.setup) for split in ("train", "dev"))
-        finetune(name, ARCT, train, dev, folder, epochs[run.trained_on], seed=run.seed, **options)
+        finetune(name, ARCT, train, dev, folder, Recipe(epochs[run.trained_on], seed=run.seed, **options))
         encoder = load_classifier(folder, ARCT, device)
         if not run.has_checkpoint:
             shutil.rmtree(folder)

@@ -4,6 +4,7 @@ import pytest
 from architectures import save
 from removals import logits, wrong
 
+from analysis.encoders.finetuning import Recipe
 from analysis.encoders.models import load_encoder
 from analysis.papers.kovaleva2019 import training
 from analysis.papers.kovaleva2019.measures import PRETRAINED, RANDOM
@@ -31,7 +32,9 @@ def test_random_starts_have_other_weights_and_scores_are_kept(tmp_path, monkeypa
     # tiny itself has the weights of seed 0
     starts = [(RANDOM, 1, 2), (RANDOM, 2, 2), (PRETRAINED, 2, 2), (PRETRAINED, 2, 3), (PRETRAINED, 2, 2)]
     scores = [
-        training.tuned_scores(tmp_path, start, "tiny", "mrpc", TRAIN, DEV, seed, epochs=epochs)["accuracy"]
+        training.tuned_scores(tmp_path, start, "tiny", "mrpc", TRAIN, DEV, Recipe(epochs, seed=seed))[
+            "accuracy"
+        ]
         for start, seed, epochs in starts
     ]
     assert scores == [1, 2, 3, 4, 3]

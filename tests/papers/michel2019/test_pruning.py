@@ -10,7 +10,7 @@ from removals import logits, wrong
 
 from analysis.cache import digest
 from analysis.encoders.classifiers import load_classifier
-from analysis.encoders.finetuning import finetune
+from analysis.encoders.finetuning import Recipe, finetune
 from analysis.encoders.interventions import predict
 from analysis.encoders.pruning import importance
 from analysis.papers.michel2019 import pruning
@@ -121,7 +121,7 @@ def run(tmp_path_factory):
     """A course after the first step (at least one, for a share of less) and all of them, and its arguments."""
     folder = tmp_path_factory.mktemp("course")
     train, dev = (load_examples("toy-mrpc", split=split, n=24, seed=0) for split in ("train", "dev"))
-    finetune("tiny", "toy-mrpc", train, dev, folder / "mrpc-0", epochs=1, batch_size=4, learning_rate=1e-3)
+    finetune("tiny", "toy-mrpc", train, dev, folder / "mrpc-0", Recipe(1, 4, 1e-3))
     arguments = ("tiny", "toy-mrpc", folder / "mrpc-0", None, dev, train[:6], [0.01, 1.0], folder / "cache")
     return pruning.course(*arguments), arguments
 
