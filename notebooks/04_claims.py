@@ -25,7 +25,7 @@
 profile: str = "offline"
 tasks: list[str] = ["toy-mrpc", "toy-qqp", "toy-sst-2", "toy-qnli"]
 seeds: list[int] = [0, 1]  # fine-tuning runs
-encoder: str = "minilm"  # before fine-tuning: its sink
+encoder: str = "minilm"  # before fine-tuning: where its heads rest
 tau: float = 3.0  # a head has a role if its mean score is above tau
 alpha: float = 0.05
 replicates: int = 199  # of the bootstrap
@@ -44,7 +44,7 @@ from analysis.figures.claims import forest_plot
 from analysis.figures.theme import style
 from analysis.papers.pande2021 import evidence, published
 from analysis.papers.pande2021.measures import CLAIMS, measures
-from analysis.scores.sink import sink
+from analysis.scores.sink import sinks
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.statistics.roles import compose
@@ -82,7 +82,7 @@ control = evidence.restricted_to(
 # ## The verdicts (F14)
 
 # %%
-frames = measures(sample, control, sink(load_encoder(encoder)))
+frames = measures(sample, control, sinks(load_encoder(encoder)))
 claims = claim_table(CLAIMS, frames, measures(evidence.evidence_of_labels(published.roles())))
 results.save_table(claims, "claims-pande2021")
 results.save_figure(

@@ -68,7 +68,7 @@ from analysis.papers.clark2019.measures import (
     beside_probes,
     measures,
 )
-from analysis.scores.sink import sink
+from analysis.scores.sink import sinks
 from analysis.scores.words import attach
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
@@ -458,7 +458,7 @@ finding(
 
 # %%
 names = [*TABLES, OPTIONAL] if load_language_model(encoder) else TABLES
-frames = measures({name: results.load_table(f"clark_{name}") for name in names}, sink(load_encoder(encoder)))
+frames = measures({name: results.load_table(f"clark_{name}") for name in names}, sinks(load_encoder(encoder)))
 claims = claim_table(CLAIMS, frames, made_up=made_up)
 results.save_table(claims, "claims-clark2019")
 results.save_figure(

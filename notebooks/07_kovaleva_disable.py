@@ -65,7 +65,7 @@ from analysis.figures.words import finding
 from analysis.papers.kovaleva2019 import training
 from analysis.papers.kovaleva2019.measures import CLAIMS, TABLES, measures, published
 from analysis.papers.kovaleva2019.tables import head_panels
-from analysis.scores.sink import sink
+from analysis.scores.sink import sinks
 from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import claim_table
 from analysis.statistics.training import trained_runs
@@ -265,7 +265,9 @@ finetune = results.join_parts("finetune", [*TASKS], every=False)
 accuracy = finetune[finetune["metric"] == "accuracy"]
 constants = accuracy.groupby("task")["constant"].first().to_dict()
 tables = {name: results.load_table(f"kovaleva_{name}") for name in TABLES}
-claims = claim_table(CLAIMS, measures(tables, trained_runs(finetune), constants, sink(load_encoder(encoder))))
+claims = claim_table(
+    CLAIMS, measures(tables, trained_runs(finetune), constants, sinks(load_encoder(encoder)))
+)
 results.save_table(claims, "claims-kovaleva2019")
 results.save_figure(
     forest_plot(claims, CLAIMS),

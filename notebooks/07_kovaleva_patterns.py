@@ -390,8 +390,8 @@ finding(
 )
 
 # %% [markdown]
-# BERT-base rests its heads on `[CLS]` in early layers and on `[SEP]` later. Another encoder may use a single token;
-# claims K5 and K6 therefore speak of the *sink*, the special token that gets more attention before fine-tuning.
+# BERT-base rests its heads on `[CLS]` in early layers and on `[SEP]` later. Claim K5 asks for both, as the paper says it. Claim K6
+# compares what words gain with the *sink*, the special token that gets more attention before fine-tuning.
 
 # %% [markdown]
 # In the committed run of glue-minilm, MiniLM rests its heads on `[CLS]` alone: 42 to 46 % of the attention in layers 1

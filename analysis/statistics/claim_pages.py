@@ -62,7 +62,9 @@ def marked(row: Mapping[str, object]) -> bool:
 
 
 def with_sink(text: str, token: str) -> str:
-    """A statement or a measure with the name of the sink, [CLS] or [SEP], in the place {sink}."""
+    """A statement or a measure with the name of the sink in the place {sink} (see `claims.sink_name`)."""
+    if token.startswith("[SEP]"):  # as in BERT-base
+        text = text.replace("{sink} ([SEP] in BERT-base)", "{sink}")
     return text.replace("{sink}", token or "the sink")
 
 

@@ -6,7 +6,7 @@ or a number for comparison only (a reference), control, control_low and control_
 (why a unit has no value, or what qualifies it). `frame`, `of_table` and `not_applicable` make it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -191,6 +191,12 @@ def of_table(
     rows = pd.DataFrame({name: table[column].to_numpy(float) for name, column in names.items()})
     rows.insert(0, "unit", table[unit].astype(str).to_numpy() if unit else "")
     return rows
+
+
+def sink_name(sinks: Sequence[str]) -> str:
+    """The name of the token on which heads rest; `sinks` holds it, and after it one in a near tie (`sink.sinks`)."""
+    first, *tied = (f"[{token.upper()}]" for token in sinks)
+    return f"{first} (near tie with {tied[0]})" if tied else first
 
 
 def over_blocks(units: Mapping[str, np.ndarray], control: Mapping[str, np.ndarray] = {}) -> pd.DataFrame:

@@ -29,12 +29,12 @@ def of_ablation(results: Results) -> Frames:
 def of_patterns(results: Results) -> Frames:
     """The frames of the claims that 07_kovaleva_patterns measures."""
     from analysis.encoders.models import load_encoder  # loads torch
-    from analysis.scores.sink import sink
+    from analysis.scores.sink import sinks
 
     encoder = load_encoder(parameters("07_kovaleva_patterns", results.profile.folder.name)["encoder"])
     tables = {name: results.load_table(f"kovaleva_{name}") for name in kovaleva.PATTERN_TABLES}
     trained = trained_runs(results.join_parts("finetune", [*TASKS], every=False))
-    return kovaleva.measures_of_patterns(tables, trained, sink(encoder))
+    return kovaleva.measures_of_patterns(tables, trained, sinks(encoder))
 
 
 def of_cues(results: Results) -> Frames:

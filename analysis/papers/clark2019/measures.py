@@ -1,6 +1,6 @@
 """What each claim of Clark 2019 measures, from the tables of its notebooks; published values (see published.md)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,15 @@ import xarray as xr
 from jaxtyping import Float
 
 from analysis.papers.clark2019.coreference import AMONG
-from analysis.statistics.claims import frame, not_applicable, of_table, over_blocks, read_claims, with_control
+from analysis.statistics.claims import (
+    frame,
+    not_applicable,
+    of_table,
+    over_blocks,
+    read_claims,
+    sink_name,
+    with_control,
+)
 from analysis.statistics.intervals import mean_interval
 from analysis.statistics.layers import FIRST_THIRD, LAST_THIRD, MIDDLE_THIRD, cross_fitted, layers_within
 from analysis.texts.dependencies import STANFORD
@@ -24,8 +32,9 @@ GAIN = {"value": "gain", "low": "gain_low", "high": "gain_high"}
 OTHER = {"cls": "sep", "sep": "cls"}  # the special token that is not the sink
 
 
-def measures(tables: Mapping[str, pd.DataFrame], sink: str) -> dict[str, pd.DataFrame]:
-    """The frame of every claim, by its id, from the saved tables `clark_<name>` of TABLES; `sink` is cls or sep."""
+def measures(tables: Mapping[str, pd.DataFrame], sinks: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """The frame of every claim by its id, from the saved tables `clark_<name>` of TABLES; `sinks` as in `sink_name`."""
+    sink = sinks[0]
     layers = tables["layer_blocks"].set_index(["block", "layer"]).to_xarray()
     relations, gaps = tables["dependencies"], tables["distance_blocks"]
     mean_of = partial(region_mean, layers)  # column, region
@@ -49,7 +58,7 @@ def measures(tables: Mapping[str, pd.DataFrame], sink: str) -> dict[str, pd.Data
         "CL13": over_blocks(*({"": gaps[name].to_numpy()} for name in ("gap", "shuffled"))),
     }  # fmt: skip
     for claim in ("CL2", "CL3", "CL5"):
-        frames[claim]["token"] = f"[{sink.upper()}]"
+        frames[claim]["token"] = sink_name(sinks)
     return frames
 
 

@@ -1,6 +1,7 @@
 """What each claim of Kovaleva 2019 measures, from the tables of its notebooks, and the words of these (no torch)."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,13 @@ from scipy import stats
 
 from analysis.statistics.changes import not_worse
 from analysis.statistics.claims import (
+    CONTROL,
     frame,
     not_applicable,
     of_table,
     over_blocks,
     read_claims,
+    sink_name,
     together,
     with_control,
 )
@@ -57,14 +60,17 @@ def published(name: str) -> pd.DataFrame:
 
 
 def measures(
-    tables: Mapping[str, pd.DataFrame], trained: Collection[Run], constants: Mapping[str, float], sink: str
+    tables: Mapping[str, pd.DataFrame],
+    trained: Collection[Run],
+    constants: Mapping[str, float],
+    sinks: Sequence[str],
 ) -> dict[str, pd.DataFrame]:
     """The frame of every claim, by its id, from the saved tables `kovaleva_<name>` of TABLES.
 
-    `trained` are the runs that trained successfully, `constants` the accuracy of the constant answer by task, `sink` is
-    cls or sep.
+    `trained` are the runs that trained successfully, `constants` the accuracy of the constant answer by task; for
+    `sinks` see `sink_name`.
     """
-    return measures_of_patterns(tables, trained, sink) | {
+    return measures_of_patterns(tables, trained, sinks) | {
         "K8": rises_without_a_head(tables["chosen_rises"]),
         "K10": gain_of_pretraining(tables["initialisation"], trained),
         "K12": loss_without_linking_heads(tables["links"], tables["disable"], trained, constants),
@@ -72,7 +78,7 @@ def measures(
 
 
 def measures_of_patterns(
-    tables: Mapping[str, pd.DataFrame], trained: Collection[Run], sink: str
+    tables: Mapping[str, pd.DataFrame], trained: Collection[Run], sinks: Sequence[str]
 ) -> dict[str, pd.DataFrame]:
     """The frames of the claims that need the tables of 07_kovaleva_patterns alone (see `measures`)."""
     axes = ["task", "measure", "layer", "seed", "block"]
@@ -81,8 +87,8 @@ def measures_of_patterns(
         "K2": change_of_patterns(blocks, trained, tables["pattern_quality"]),
         "K3": attention_beyond_distance(tables["link_blocks"]),
         "K4": change_of_last_layers(blocks, trained),
-        "K5": sink_by_depth(blocks, sink),
-        "K6": gain_of_linguistic_features(blocks, trained, sink),
+        "K5": special_tokens_by_depth(blocks),
+        "K6": gain_of_linguistic_features(blocks, trained, sinks),
         "K7": attention_at_same_distance(tables["verb_blocks"]),
         "K11": heads_on_special_tokens(blocks, trained),
     }
@@ -169,31 +175,39 @@ def by_layer(blocks: Blocks, measure: str) -> xr.DataArray:
     return blocks.sel(measure=measure).drop_sel(layer=ALL_LAYERS)
 
 
-def sink_by_depth(blocks: xr.DataArray, sink: str) -> pd.DataFrame:
-    """K5: attention to the sink in the last third of the layers minus the first, before fine-tuning."""
+def special_tokens_by_depth(blocks: xr.DataArray) -> pd.DataFrame:
+    """K5: attention to [CLS] in the first third of the layers minus the last, the reverse for [SEP]; mean of tasks.
 
-    def growth(token: str) -> dict[str, np.ndarray]:
-        units = {}
-        for task, values in task_blocks(blocks):
-            attention = by_layer(values.sel(seed=-1), token)
-            thirds = (layers_within(attention.sizes["layer"], third) for third in (FIRST_THIRD, LAST_THIRD))
-            early, late = (attention.sel(layer=layers).mean("layer") for layers in thirds)
-            units[task] = (late - early).values
-        return units
+    Before fine-tuning. The reason has the range over tasks.
+    """
+    units, ranges = {}, {}
+    for token, sign in {CLS: 1, SEP: -1}.items():
+        attention = by_layer(blocks.sel(seed=-1), token)
+        thirds = (layers_within(attention.sizes["layer"], third) for third in (FIRST_THIRD, LAST_THIRD))
+        early, late = (attention.sel(layer=layers).mean("layer") for layers in thirds)
+        by_task = sign * (early - late).mean("block")
+        units[token] = (sign * (early - late)).mean("task").dropna("block").values
+        ranges[token] = f"{by_task.min():+.2f} to {by_task.max():+.2f} by task"
+    return over_blocks(units).assign(reason=[*ranges.values()])
 
-    token, other = f"[{sink.upper()}]", {"cls": SEP, "sep": CLS}[sink]
-    return over_blocks(growth(token), growth(other)).assign(token=token)
 
+def gain_of_linguistic_features(
+    blocks: xr.DataArray, trained: Collection[Run], sinks: Sequence[str]
+) -> pd.DataFrame:
+    """K6: the largest gain of attention to a linguistic feature over attention to the sink before fine-tuning.
 
-def gain_of_linguistic_features(blocks: xr.DataArray, trained: Collection[Run], sink: str) -> pd.DataFrame:
-    """K6: the largest gain of attention to a linguistic feature over attention to the sink before fine-tuning."""
+    The gain over the other special token is the reference.
+    """
 
-    def largest_gain(before: Blocks, after: Blocks) -> xr.DataArray:
+    def largest_gain(before: Blocks, after: Blocks, token: str) -> xr.DataArray:
         gains = (after - before).sel(measure=[*LINGUISTIC], layer=ALL_LAYERS)
         means = gains.mean(("seed", "block")).fillna(-np.inf)  # no sequence may have a feature
-        return gains[means.values.argmax()] / by_layer(before, f"[{sink.upper()}]").mean()
+        return gains[means.values.argmax()] / by_layer(before, token).mean()
 
-    return over_tasks(blocks, trained, largest_gain).assign(token=f"[{sink.upper()}]")
+    tokens = (CLS, SEP) if sinks[0] == "cls" else (SEP, CLS)
+    units, other = (over_tasks(blocks, trained, partial(largest_gain, token=token)) for token in tokens)
+    units[CONTROL] = other[["value", "low", "high"]].to_numpy()
+    return units.assign(token=sink_name(sinks))
 
 
 def rises_without_a_head(rises: pd.DataFrame) -> pd.DataFrame:

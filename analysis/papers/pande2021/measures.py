@@ -1,6 +1,6 @@
 """What each claim of Pande 2021 measures: a frame of units from the labels, p-values and changes of the evidence."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import xarray as xr
 
 from analysis.papers.pande2021.evidence import Evidence
 from analysis.roles import families
-from analysis.statistics.claims import CONTROL, frame, not_applicable, read_claims, together
+from analysis.statistics.claims import CONTROL, frame, not_applicable, read_claims, sink_name, together
 from analysis.statistics.intervals import draws_interval
 from analysis.statistics.layers import (
     FIRST_HALF,
@@ -33,11 +33,11 @@ UNTRAINED = "no run trained successfully"
 
 
 def measures(
-    evidence: Evidence, controls: Evidence | None = None, sink: str = "sep"
+    evidence: Evidence, controls: Evidence | None = None, sinks: Sequence[str] = ("sep",)
 ) -> dict[str, pd.DataFrame]:
     """The frame of every claim by its id; `controls` holds the labels of the control of each role.
 
-    Claims whose arrays the evidence lacks, as that of the released maps, have no frame.
+    Claims whose arrays the evidence lacks, as that of the released maps, have no frame. `sinks` as in `sink_name`.
     """
     frames = {name: of_labels(measure, roles, evidence) for name, (measure, roles) in BY_LABEL.items()}
     for name in CONTROLLED if controls else ():
@@ -46,7 +46,7 @@ def measures(
         frames[name] = frames[name].join(units.set_axis(CONTROL, axis=1), on="unit")
     if evidence.change is not None:
         frames["C9a"] = by_task(later_layers_change(evidence.change), evidence)
-        frames["C9b"] = sink_loses(evidence, sink)
+        frames["C9b"] = sink_loses(evidence, sinks)
         extreme = ((evidence.p < 0.05) | (evidence.p > 0.95)).where(evidence.p.notnull())
         frames["C10"] = by_task(extreme.mean(["role", *HEAD]), evidence)
     return frames
@@ -160,13 +160,13 @@ def later_layers_change(change: xr.DataArray) -> xr.DataArray:
     return size.where(late).max("layer") - size.where(~late).max("layer")
 
 
-def sink_loses(evidence: Evidence, sink: str) -> pd.DataFrame:
+def sink_loses(evidence: Evidence, sinks: Sequence[str]) -> pd.DataFrame:
     """C9b: attention that the sink loses in the last third of the layers; the control is the other special token."""
     lost = -evidence.mass.sel(layer=layers_within(evidence.mass.sizes["layer"], LAST_THIRD)).mean(HEAD)
-    other = "cls" if sink == "sep" else "sep"
-    units, control = (by_task(lost.sel(target=token, drop=True), evidence) for token in (sink, other))
+    tokens = sinks[0], {"cls": "sep", "sep": "cls"}[sinks[0]]
+    units, control = (by_task(lost.sel(target=token, drop=True), evidence) for token in tokens)
     units[CONTROL] = control[["value", "low", "high"]].to_numpy()
-    return units.assign(token=f"[{sink.upper()}]")
+    return units.assign(token=sink_name(sinks))
 
 
 BY_LABEL = {

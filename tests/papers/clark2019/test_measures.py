@@ -60,7 +60,7 @@ TABLES = {
 
 
 def judged(sink: str = "sep", **tables: pd.DataFrame) -> pd.DataFrame:
-    return claim_table(CLAIMS, measures(TABLES | tables, sink)).set_index("claim")
+    return claim_table(CLAIMS, measures(TABLES | tables, (sink,))).set_index("claim")
 
 
 def test_every_claim_is_supported_by_tables_that_support_it():
@@ -86,7 +86,7 @@ def test_claims_about_the_sink_read_the_token_that_is_the_sink():
     flat = judged("sep", layer_blocks=blocks(sep=[0.15] * LAYERS))
     assert flat.loc["CL5", ["verdict", "token"]].tolist() == ["not applicable", "[SEP]"]
     without = {name: table for name, table in TABLES.items() if name != OPTIONAL}
-    row = claim_table(CLAIMS, measures(without, "sep")).set_index("claim").loc["CL5"]
+    row = claim_table(CLAIMS, measures(without, ("sep",))).set_index("claim").loc["CL5"]
     assert row["reason"] == "the encoder is no masked language model"
 
 

@@ -89,7 +89,7 @@ def changes(layers: int = 12) -> Evidence:
 
 @pytest.mark.parametrize("layers", [12, 6])
 def test_changes_of_layers_attention_that_the_sink_loses_and_extreme_p_values(layers):
-    frames = measures(changes(layers), sink="cls")
+    frames = measures(changes(layers), sinks=("cls",))
     assert frames["C9a"]["value"].item() == pytest.approx((3 - 1) / 7)
     sink = frames["C9b"].iloc[0]
     assert sink["token"] == "[CLS]"
