@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -17,7 +18,7 @@ from analysis.statistics.claims import VERDICTS, Claim, read_claims
 from analysis.statistics.encoders import BOTH, CONTRADICTED, NONE, ONE, agreement_counts, encoder_table
 from analysis.statistics.roles import COUNTS, role_counts
 from analysis.study.parameters import notebook_names, source
-from analysis.study.profiles import MACHINE_ROOM, MADE_UP, command, made_up, parameters
+from analysis.study.profiles import MACHINE_ROOM, MADE_UP, command, made_up, not_run, parameters
 from analysis.study.provenance import records_in, whole_cost
 from analysis.study.results import Results, results_to_read
 from analysis.study.runs import Folders
@@ -40,6 +41,12 @@ BESIDE = "glue-mpnet"  # the profile of the second encoder
 # A place of the template for a number of a table: {table.column[row=value; row=value]:format}, and of another profile's
 # table: {profile/table.column[row=value]:format}
 TABLE_PLACE = re.compile(r"\{(?:([\w-]+)/)?(\w+)\.(\w+)\[([^\]]*)\](?::([^}]*))?\}")
+# What docs/figures.md says before its tables.
+FIGURES_HEAD = """# Figures and tables of the papers
+
+Where each stands in this study, for each of its two encoders. *Same quantity*: the measure is that of the paper, on the
+encoders and texts of this study. *Other quantity*: a related measure stands there. *Missing*: there is nothing to
+compare. The last column says what differs.""".split("\n")
 FIRST = ("02_score", "03_test", "11_matching", "99_summary")  # what a newcomer reads first
 TWIN_COLUMNS = ["local_heads", "both_heads", "local_twins", "both_twins"]  # of the table twins
 # The names of how many claims this encoder shares with that of BESIDE.
@@ -105,29 +112,36 @@ def claims_document(tables: Mapping[str, pd.DataFrame], profile: str, figures: s
     return claims_page(tables, paper_titles(), known_claims(), encoder_of(profile), figures, task, other)
 
 
-def figures_document(profile: str) -> str:
-    """Where every figure and table of the papers stands, from the list `published` of docs/tables.yaml, as Markdown."""
+def figures_document(*profiles: str) -> str:
+    """Where every figure and table of the papers stands in each profile, as Markdown: docs/tables.yaml, `published`."""
     path = ROOT / "docs" / "tables.yaml"
     published = parse_yaml(path.read_bytes(), path)["published"]
-    scripts = {name: source(name).read_text(encoding="utf-8") for name in notebook_names()}
-    about = "Where each stands in this study, and whether the two can be compared."
-    lines = ["# Figures and tables of the papers", "", about]
+    encoders = " | ".join(map(encoder_name, profiles))
+    lines = [*FIGURES_HEAD]
     for paper, title in paper_titles().items():
         if rows := [row for row in published if row["paper"] == paper]:
-            lines += ["", f"## {title}", "", "| in the paper | here | comparable | why |", "|---" * 4 + "|"]
+            lines += ["", f"## {title}", "", f"| in the paper | {encoders} | here | why |"]
+            lines.append("|---" * (3 + len(profiles)) + "|")
         for row in rows:
-            name, notebook, place = row.get("figure"), row.get("notebook"), "–"
-            if name:
-                saved = f'"{name}"'.replace('*"', "{")
-                notebook = next(notebook for notebook, script in scripts.items() if saved in script)
-                figure = name.replace("*", parameters(notebook, profile).get("task", ""))
-                place = f"[{figure}](../results/{profile}/figures/{figure}.png)"
-            if notebook:
-                run = "-".join(filter(None, [notebook, parameters(notebook, profile).get("task")]))
-                link = f"[{notebook}](../results/{profile}/notebooks/{run}.ipynb)"
-                place = f"{place}, {link}" if name else link
-            lines.append(f"| {row['item']} | {place} | {row['comparable']} | {row['why']} |")
+            links = " | ".join(_links(row, profile) for profile in profiles)
+            lines.append(f"| {row['item']} | {links} | {row['here']} | {row['why']} |")
     return "\n".join(lines) + "\n"
+
+
+def _links(row: Mapping[str, Any], profile: str) -> str:
+    """Links to the figures of a row of `published` and to their notebooks in a profile; a dash if it has none."""
+    figures, notebooks = {}, [row["notebook"]] if "notebook" in row else []
+    for name in row.get("figures", []):
+        saved = f'"{name}"'.replace('*"', "{")
+        notebooks += [name for name in notebook_names() if saved in source(name).read_text(encoding="utf-8")]
+        task = parameters(notebooks[-1], profile).get("task", "")
+        figures[name.replace("*", task)] = f"figures/{name.replace('*', task)}.png"
+    if profile not in row.get("profiles", [profile]) or {*notebooks} & {*not_run(profile)}:
+        return "–"
+    for notebook in dict.fromkeys(notebooks):
+        run = "-".join(filter(None, [notebook, parameters(notebook, profile).get("task")]))
+        figures[notebook] = f"notebooks/{run}.ipynb"
+    return ", ".join(f"[{name}](../results/{profile}/{file})" for name, file in figures.items()) or "–"
 
 
 def encoder_of(profile: str) -> str:
@@ -222,7 +236,7 @@ def save_front_page(results: Results, tables: Mapping[str, pd.DataFrame], number
     page = claims_document(tables, profile, f"../results/{profile}/figures")
     write_text(ROOT / "README.md", front_page(results, numbers, tables))
     write_text(ROOT / "docs" / "claims.md", page)
-    write_text(ROOT / "docs" / "figures.md", figures_document(profile))
+    write_text(ROOT / "docs" / "figures.md", figures_document(profile, BESIDE))
 
 
 def verdicts(profile: str) -> Iterator[str]:

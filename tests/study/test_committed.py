@@ -15,8 +15,10 @@ from pathlib import Path
 import nbformat
 import pytest
 from consistency import cells_with_extra_pictures, copies_of_other_code, faults_of_index, without_meaning
+from PIL import Image
 from studies import values_of
 
+from analysis.figures.pictures import DPI
 from analysis.files import ROOT, git
 from analysis.study.front_page import TEMPLATE, claims_document, front_page, places, saved_claims, verdicts
 from analysis.study.parameters import parse_name
@@ -31,6 +33,7 @@ SOURCES = {
     "index": ["analysis/study/front_page.py", "analysis/statistics/claims.py"],
     "pages": [TEMPLATE, "analysis/study", "analysis/statistics", ":(glob)analysis/**/claims.yaml"],
 }
+LOWEST = 1.5 * DPI  # pixels of a figure that shows something: those of `theme.empty` are an inch high
 changed_copies = cache(copies_of_other_code)
 COSTS = ("offline_minutes", "glue_hours", "mpnet_hours")  # of the machine that made the results
 
@@ -91,6 +94,19 @@ def test_index_is_complete(folder: Path):
         assert faults_of_index(folder) == set()
         text = (ROOT / made).read_text(encoding="utf-8")
         assert re.findall(r"^- (\w+: \d.*)$", text, re.MULTILINE) == [*verdicts(folder.name)]
+
+
+def test_the_figures_of_the_papers_are_pictures_of_something(folder: Path):
+    """Each row of docs/figures.md links to what the profile has, but for runs whose code has changed since."""
+    place, changed = rf"results/{folder.name}", {*changed_copies(folder)}
+    faults = []
+    for row in (ROOT / "docs" / "figures.md").read_text(encoding="utf-8").splitlines():
+        if {*re.findall(place + r"/notebooks/([\w-]+)\.ipynb", row)}.isdisjoint(changed):
+            paths = [ROOT / path for path in re.findall(place + r"/[\w/.-]+", row)]
+            faults += [path.name for path in paths if not path.is_file()]
+            pictures = [path for path in paths if path.suffix == ".png" and path.is_file()]
+            faults += [path.name for path in pictures if Image.open(path).height < LOWEST]
+    assert faults == []
 
 
 def test_every_table_and_column_has_a_meaning(folder: Path):

@@ -51,7 +51,10 @@ def test_notebooks_stand_in_the_order_of_the_runs_with_their_figures(tmp_path, m
 
 
 def test_every_figure_of_the_papers_has_a_place():
-    page = figures_document("glue-minilm")
+    page = figures_document("glue-minilm", "glue-mpnet")
     assert (ROOT / "docs" / "figures.md").read_text(encoding="utf-8") == page
     assert page.count("\n## ") == 6
-    assert len(re.findall(r" \| (?:yes|partly|no) \| ", page)) == page.count("\n| ") - 6
+    assert page.count("| MiniLM | MPNet |") == 6
+    values = re.findall(r" \| (same quantity|other quantity|missing) \| ", page)
+    assert len(values) == page.count("\n| ") - 6
+    assert {*values} == {"same quantity", "other quantity", "missing"}
