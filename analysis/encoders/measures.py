@@ -51,11 +51,9 @@ def metrics_of(task: str | Task) -> tuple[str, ...]:
     Spearman's correlation is left out, since ranks are no function of means over sequences.
     """
     task = task_named(task)
-    return (
-        ("pearson", "loss")
-        if task.kind == REGRESSION
-        else tuple(dict.fromkeys([*task.metrics, "accuracy", "loss"]))
-    )
+    if task.kind == REGRESSION:
+        return "pearson", "loss"
+    return tuple(dict.fromkeys([*task.metrics, "accuracy", "loss"]))
 
 
 def positive_class(task: str | Task) -> int:

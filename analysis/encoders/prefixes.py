@@ -129,9 +129,9 @@ class Operator(ABC):
 
     @abstractmethod
     def edit(self, prefix: Prefix) -> Edit:
-        """The edit of a batch: from a layer, the share that changes and the rows of attention to the argument of `tap`.
+        """The edit of a batch: a function of a layer, the share that changes, the attention there, and value vectors.
 
-        The last argument has the value vectors of an operator of "values".
+        It gives what `argument` names. Operators of attention have no use for its last argument.
         """
 
     def changes(self, prefix: Prefix) -> Changes:
@@ -142,9 +142,8 @@ class Operator(ABC):
             shares = 1 - gates
             touched = shares.any(-1).any(0).tolist()
 
-            def edited(
-                layer: int, weights: Rows, values: Tensor
-            ) -> Tensor:  # of "replace": which tokens are real
+            # In the place of the values, "replace" has a mark for the real tokens.
+            def edited(layer: int, weights: Rows, values: Tensor) -> Tensor:
                 if touched[layer]:
                     return edit(layer, shares[:, layer, :, None, None], weights, values)
                 return weights if self.argument == "replace" else weights @ values

@@ -78,9 +78,8 @@ def finish_record(
     if "cached" in origins:
         with suppress(OSError, ValueError, LookupError):  # no record or a damaged one tells nothing
             before = json.loads(earlier.read_bytes())
-            whole = (
-                max(whole, whole_cost(before) or 0) if before["parameters"] == record["parameters"] else whole
-            )
+            equal = before["parameters"] == record["parameters"]
+            whole = max(whole, whole_cost(before) or 0) if equal else whole
     cost = {"seconds": round(seconds, 1), "cpu_seconds": round(cpu_seconds, 1), "whole_cpu_seconds": whole}
     complete = record | outputs | cost | {"cached": {*origins} == {"cached"}}
     text = json.dumps(complete, indent=1, default=str, ensure_ascii=False)
