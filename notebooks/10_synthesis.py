@@ -72,7 +72,7 @@ from analysis.texts.tasks import TASKS
 style()
 results = Results(profile)
 available = {*agreement.TABLES, "pascual_survival", "michel_importance_agreement"} & {*results.table_names()}
-tables = {name: results.load_table(name) for name in available}
+tables = {name: results.load_table(name) for name in sorted(available)}
 choices = (window, relations, direction, arithmetic, weighted_block)
 weights = {task: results.weights(task, seeds[0], encoder, checkpoint) for task in model_tasks}
 encoders = {task: load_classifier(weights[task], task, device) for task in model_tasks}

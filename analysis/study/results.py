@@ -197,7 +197,7 @@ class Results(Folders):
     @cached_property
     def _known_weights(self) -> dict[str, dict[str, str]]:
         """The digests of the weights behind the tables of the profile."""
-        records = [json.loads(path.read_bytes()) for path in self.profile.provenance.glob("*.json")]
+        records = [json.loads(path.read_bytes()) for path in sorted(self.profile.provenance.glob("*.json"))]
         tables = [table for record in records for table in record.get("tables", {}).items()]
         return {name: entry["weights"] for name, entry in tables}
 
