@@ -1,12 +1,9 @@
-from itertools import combinations
-
 import matplotlib as mpl
 import numpy as np
 from headtables import ALL_ROLES, HEADS, LAYERS, role_table
 
 from analysis import roles
 from analysis.figures import colours, theme
-from analysis.figures.points import name_points
 from analysis.figures.words import finding, share
 
 
@@ -38,19 +35,6 @@ def test_settings_of_the_user_do_not_act():
     mpl.rcParams.update({"lines.linewidth": 9.0, "axes.grid": True, "figure.facecolor": "red"})
     theme.style()
     assert dict(mpl.rcParams) == expected
-
-
-def test_names_stand_beside_their_points_and_not_on_another():
-    axes = theme.canvas(3, 3)
-    points = np.array([[0, 0], [0.5, 0.5], [0.52, 0.5], [1, 1.0]])
-    axes.scatter(*points.T)
-    name_points(axes, points[:3], ["0-0", "2-9", "1-1"], points[3:])
-    axes.figure.canvas.draw()
-    boxes = [text.get_window_extent() for text in axes.texts]
-    assert [text.get_text() for text in axes.texts] == ["0-0", "2-9", "1-1"]
-    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
-    pixels = axes.transData.transform(points)
-    assert not any(box.contains(*pixel) for box in boxes for pixel in pixels)
 
 
 def test_missing_cells_are_hatched_and_quantities_begin_near_white():
