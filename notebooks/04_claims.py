@@ -40,16 +40,15 @@ weighted_block: bool = True
 from IPython.display import Markdown
 
 from analysis.encoders.models import load_encoder
-from analysis.figures.claims import forest_plot
+from analysis.figures.claims import FOREST_CAPTION, forest_plot
 from analysis.figures.theme import style
-from analysis.papers.pande2021 import evidence, published
-from analysis.papers.pande2021.measures import CLAIMS, measures
+from analysis.papers.pande2021 import evidence, measures, published
 from analysis.scores.sink import sinks
 from analysis.statistics.claim_pages import claims_markdown
-from analysis.statistics.claims import claim_table
 from analysis.statistics.roles import compose
 from analysis.statistics.significance import Rule
 from analysis.statistics.training import trained_runs
+from analysis.study.claims import judged
 from analysis.study.results import Results
 
 style()
@@ -82,18 +81,17 @@ control = evidence.restricted_to(
 # ## The verdicts (F14)
 
 # %%
-frames = measures(sample, control, sinks(load_encoder(encoder)))
-claims = claim_table(CLAIMS, frames, measures(evidence.evidence_of_labels(published.roles())))
-results.save_table(claims, "claims-pande2021")
-results.save_figure(
-    forest_plot(claims, CLAIMS),
-    "F14-claims",
-    "The claims of Pande et al.: estimate, interval, range over tasks, control and threshold, each row on "
-    "its own scale. Crosses on the claim's side mean that the control would support the claim as well.",
-)
+released = evidence.evidence_of_labels(published.roles())
+for claim in measures.BY_LABEL:  # C1 to C8
+    results.save_claim(claim, measures.claim_of_labels(claim, sample, control, released))
+results.save_claim("C9a", measures.later_layers_change(sample))
+results.save_claim("C9b", measures.sink_loses(sample, sinks(load_encoder(encoder))))
+results.save_claim("C10", measures.extreme_p_values(sample))
 
 # %%
-Markdown(claims_markdown(claims, CLAIMS))
+claims = judged(results, measures.CLAIMS)
+results.save_figure(forest_plot(claims, measures.CLAIMS), "F14-claims", FOREST_CAPTION)
+Markdown(claims_markdown(claims, measures.CLAIMS))
 
 # %% [markdown]
 # The claim that matters most here is C3. Local heads are often syntactic, as the paper says, but so are their positional twins: the

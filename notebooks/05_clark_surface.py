@@ -45,10 +45,11 @@ from analysis.figures.attention import attention_lines
 from analysis.figures.colours import BLUE, GREEN, ORANGE, SKY, VERMILION, WINE
 from analysis.figures.theme import style
 from analysis.figures.words import finding
-from analysis.papers.clark2019 import distances, gradients, surface
+from analysis.papers.clark2019 import distances, gradients, measures, surface
 from analysis.papers.clark2019.gradients import load_language_model
 from analysis.papers.clark2019.measures import COLUMN_NAMES, published
 from analysis.scores.extraction import read_attention
+from analysis.scores.sink import sinks
 from analysis.statistics.intervals import mean_interval
 from analysis.study.results import Results
 from analysis.texts.passages import load_passages
@@ -90,12 +91,14 @@ table, uniform = surface.surface_table(scores), surface.uniform_values(scores)
 results.save_table(table, "clark_surface")
 heads_by_block, layers_by_block = surface.block_tables(scores)
 results.save_table(layers_by_block, "clark_layer_blocks")
+layer_blocks = results.load_table("clark_layer_blocks").set_index(["block", "layer"]).to_xarray()
 
 random_weights = random_encoder(encoder, seed, device, precision)
 random_scores = surface.surface_scores(random_weights, examples, max_tokens, segment_ids)
 control = surface.block_tables(random_scores)[0].assign(encoder="untrained")
 neighbours = pd.concat([heads_by_block.assign(encoder="pretrained"), control], ignore_index=True)
 results.save_table(neighbours, "clark_neighbour_blocks")
+results.save_claim("CL1", measures.attention_to_neighbours(results.load_table("clark_neighbour_blocks")))
 
 # %% [markdown]
 # ## Which patterns do single heads show? (Figure 1 of the paper)
@@ -210,6 +213,10 @@ finding(
     + f" BERT-base gives {100 * bert_base['cls'].mean():.0f} % and {100 * bert_base['sep'].mean():.0f} %."
     * beside
 )
+tokens_at_rest = sinks(model)
+results.save_claim("CL2", measures.attention_to_sink(layer_blocks, tokens_at_rest))
+results.save_claim("CL3", measures.attention_to_sink(layer_blocks, tokens_at_rest, own=True))
+results.save_claim("CL4", measures.change_with_depth(layer_blocks))
 
 # %% [markdown]
 # How many heads give more than `majority` of their attention to one kind of token? For BERT-base the text of the paper counts 4
@@ -279,6 +286,8 @@ if language_model:
     results.save_table(by_layer, "clark_gradients")
     results.save_table(by_head, "clark_gradients_heads")
     results.save_table(by_block, "clark_gradient_blocks")
+gradient_blocks = results.load_table("clark_gradient_blocks") if language_model else None
+results.save_claim("CL5", measures.gradient_on_sink(layer_blocks, gradient_blocks, tokens_at_rest))
 
 # %%
 if language_model:
@@ -343,6 +352,11 @@ finding(
 # %% [markdown]
 # So "the first layers" may mean layer 0 alone: claim CL6 compares the first third of the layers with the middle third, and its row
 # says what layer 0 does by itself.
+
+# %%
+results.save_claim("CL6", measures.entropy_gap(layer_blocks))
+
+# %% [markdown]
 #
 # *Try it.* Set `max_tokens = 40`. What becomes of heads that give no token more than 10 %?
 # <details><summary>What happens</summary>
@@ -380,6 +394,7 @@ head_distances, gaps = distances.passage_distances(
     model, examples[:distance_passages], max_tokens, segment_ids, seed
 )
 results.save_table(gaps, "clark_distance_blocks")
+results.save_claim("CL13", measures.distance_between_layers(results.load_table("clark_distance_blocks")))
 results.save_table(head_distances, "clark_distances")
 places, stress = distances.embed(head_distances, seed)
 results.save_table(places.assign(behaviour=distances.behaviours(table), stress=stress), "clark_clusters")

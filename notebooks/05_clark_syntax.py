@@ -52,26 +52,16 @@ from analysis.encoders.classifiers import random_encoder
 from analysis.encoders.models import load_encoder
 from analysis.figures import theme
 from analysis.figures.attention import attention_lines
-from analysis.figures.claims import forest_plot
+from analysis.figures.claims import FOREST_CAPTION, forest_plot
 from analysis.figures.colours import BLUE, VERMILION
 from analysis.figures.points import name_points
 from analysis.figures.theme import style
 from analysis.figures.words import finding, share
-from analysis.papers.clark2019 import attachment, coreference, probes
-from analysis.papers.clark2019.gradients import load_language_model
-from analysis.papers.clark2019.measures import (
-    CLAIMS,
-    OPTIONAL,
-    TABLES,
-    beside_coreference,
-    beside_dependencies,
-    beside_probes,
-    measures,
-)
-from analysis.scores.sink import sinks
+from analysis.papers.clark2019 import attachment, coreference, measures, probes
+from analysis.papers.clark2019.measures import CLAIMS, beside_coreference, beside_dependencies, beside_probes
 from analysis.scores.words import attach
 from analysis.statistics.claim_pages import claims_markdown
-from analysis.statistics.claims import claim_table
+from analysis.study.claims import judged
 from analysis.study.results import Results
 from analysis.texts import chains, dependencies
 from analysis.texts.dependencies import conllu_files, read_trees
@@ -127,6 +117,9 @@ relations = attachment.dependency_table(
     attention_arcs, scored_arcs, minimum=arcs_minimum, alpha=alpha, resamples=resamples, seed=seed
 )
 results.save_table(relations, "clark_dependencies")
+saved_relations = results.load_table("clark_dependencies")
+results.save_claim("CL7", measures.gain_over_offset(saved_relations))
+results.save_claim("CL8", measures.best_head_of_all(saved_relations))
 
 # %%
 names = [
@@ -226,6 +219,9 @@ by_reading = {
 antecedents, gains = coreference.coreference_tables(texts, by_reading, alpha, resamples, seed)
 results.save_table(antecedents, "clark_coreference")
 results.save_table(gains, "clark_coreference_readings")
+readings = results.load_table("clark_coreference_readings")
+results.save_claim("CL9", measures.gain_over_rule(readings, "head match"))
+results.save_claim("CL10", measures.gain_over_rule(readings, "rule-based"))
 among_words, among_mentions = map(coreference.best_head_among, by_reading)
 systems = antecedents[antecedents["system"].isin([*coreference.SYSTEMS, among_words])].reset_index(drop=True)
 
@@ -396,6 +392,9 @@ probe_scores, vectors, digest = probes.probe_table(
 )
 results.record_weights("probes", digest)
 results.save_table(probe_scores, "clark_probes")
+saved_scores = results.load_table("clark_probes")
+results.save_claim("CL11", measures.probe_gain(saved_scores, "distances + words"))
+results.save_claim("CL12", measures.probe_gain(saved_scores, "attention + words", random_layers=True))
 means = probes.probe_means(probe_scores, alpha)
 print(f"Trained on {training['sentence'].nunique()} sentences; the word vectors are {vectors}.")
 
@@ -457,16 +456,6 @@ finding(
 # of documents, those of accuracies are over sentences or documents, those of probes over seeds.
 
 # %%
-names = [*TABLES, OPTIONAL] if load_language_model(encoder) else TABLES
-frames = measures({name: results.load_table(f"clark_{name}") for name in names}, sinks(load_encoder(encoder)))
-claims = claim_table(CLAIMS, frames, made_up=made_up)
-results.save_table(claims, "claims-clark2019")
-results.save_figure(
-    forest_plot(claims, CLAIMS),
-    "clark-claims",
-    "Each row is a claim with its estimate, interval and threshold, on an axis of its own. An interval on "
-    "one side of the threshold decides the claim.",
-)
-
-# %%
+claims = judged(results, CLAIMS)
+results.save_figure(forest_plot(claims, CLAIMS), "clark-claims", FOREST_CAPTION)
 Markdown(claims_markdown(claims, CLAIMS))

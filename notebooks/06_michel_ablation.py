@@ -56,7 +56,7 @@ from analysis.figures.lines import curves, name_series
 from analysis.figures.points import name_points
 from analysis.figures.theme import head_grid, style
 from analysis.figures.words import finding
-from analysis.papers.michel2019 import ablation
+from analysis.papers.michel2019 import ablation, measures
 from analysis.papers.michel2019.measures import main_metric, published
 from analysis.statistics.training import trained_runs
 from analysis.study.results import Results, seeds_of
@@ -319,6 +319,7 @@ answers = {data: labels_of(examples) for data, examples in samples.items()}
 pairs = ablation.effects(ablated, answers, positive_class(transfer_sets[0]), seed)
 transfer = ablation.transfer_table(pairs, resamples, seed)
 results.save_table(transfer, "michel_transfer")
+results.save_claim("M4", measures.agreement_of_effects(results.load_table("michel_transfer")))
 
 # %% [markdown]
 # Changes of the AUC and of the loss when a head is ablated, on one set and on the other. The two heads with the largest changes
@@ -373,6 +374,8 @@ trained = trained_runs(results.join_parts("finetune", tasks, every=False))
 best_alone = {run: logits.sel(intervention=["none", *best_on_train[run]]) for run, logits in alone.items()}
 harmless = ablation.harmless_shares(single, best_alone, labels, trained)
 results.save_table(harmless, "michel_tolerated")
+for claim, unit in (("M1", "head"), ("M3", "layer")):
+    results.save_claim(claim, measures.harmless_share(results.load_table("michel_tolerated"), unit))
 harmless.style.format(precision=2).hide()
 
 # %%

@@ -53,15 +53,15 @@ from IPython.display import Markdown
 from analysis.encoders.classifiers import load_classifier
 from analysis.encoders.interventions import labels_of, predict, single_heads
 from analysis.figures import theme
-from analysis.figures.claims import forest_plot
+from analysis.figures.claims import FOREST_CAPTION, forest_plot
 from analysis.figures.colours import GREEN
 from analysis.figures.lines import curves, name_series
 from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.papers.michel2019 import measures, pruning, speed
 from analysis.statistics.claim_pages import bracketed, claims_markdown
-from analysis.statistics.claims import claim_table
 from analysis.statistics.training import constants, trained_runs
+from analysis.study.claims import judged
 from analysis.study.results import Results, seeds_of
 from analysis.texts.glue import load_examples
 from analysis.texts.tasks import TOY_TASKS
@@ -233,6 +233,8 @@ results.save_figure(
 # %%
 prunable = pruning.prunable_table(logits, labels, trained_logits)
 results.save_table(prunable, "michel_prunable")
+results.save_claim("M5", measures.prunable_share(prunable))
+results.save_claim("M6", measures.gain_of_importance(pruning.mean_scores(trained_logits, labels)))
 columns = ["task", "order", "share", "low", "high", "shown", "bert_base_published"]
 orders = prunable["order"].isin([measures.IMPORTANCE, measures.SCORE, measures.REESTIMATED])
 prunable.loc[orders, columns].style.format(precision=2, na_rep="–").hide()
@@ -272,6 +274,7 @@ finding(
 # %%
 times = speed.cached_speed_table(results.logits, speed_models, speed_batches, speed_rounds)
 results.save_table(times, "michel_speed")
+results.save_claim("M7", measures.speed_of_half(times))
 
 # %%
 gpu = measures.published("speed")
@@ -325,6 +328,7 @@ courses = {
 on_the_way = pruning.prune_curves(pruning.stages(courses), labels, ("task", "fraction"), **tests)
 columns = ["task", "fraction", "heads", "metric", "value", "low", "high"]
 results.save_table(on_the_way[columns], "michel_dynamics")
+results.save_claim("M8", measures.gain_in_evenness(pruning.later_gain(courses, labels)))
 
 # %% [markdown]
 # One line for each share of the fine-tuning steps. The horizontal line is the accuracy of the constant answer.
@@ -397,17 +401,6 @@ translation.style.format(precision=2)
 # *estimated* to lose no more; beside it stands how many are *shown* to. The times of M7 are of one machine, so it has no verdict.
 
 # %%
-harmless, transfer = (results.load_table(f"michel_{name}") for name in ("tolerated", "transfer"))
-mean_scores, gains = pruning.mean_scores(trained_logits, labels), pruning.later_gain(courses, labels)
-frames = measures.measures(harmless, transfer, prunable, mean_scores, times, gains)
-claims = claim_table(measures.CLAIMS, frames)
-results.save_table(claims, "claims-michel2019")
-results.save_figure(
-    forest_plot(claims, measures.CLAIMS),
-    "michel-claims",
-    "Each row is a claim with its estimate, interval and threshold, on an axis of its own. An interval on "
-    "one side of the threshold decides the claim.",
-)
-
-# %%
+claims = judged(results, measures.CLAIMS)
+results.save_figure(forest_plot(claims, measures.CLAIMS), "michel-claims", FOREST_CAPTION)
 Markdown(claims_markdown(claims, measures.CLAIMS))

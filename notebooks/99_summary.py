@@ -30,12 +30,16 @@ from analysis.figures.theme import head_grid, style
 from analysis.figures.words import finding
 from analysis.statistics.effects import AUC
 from analysis.study import front_page
+from analysis.study.claims import judged
 from analysis.study.partial_claims import save_partial_claims
 from analysis.study.results import Results
 from analysis.texts.tasks import TASKS
 
 style()
 results = Results(profile)
+for paper, known in front_page.known_claims().items():
+    if paper in ("pande2021", "clark2019", "michel2019"):
+        results.save_table(judged(results, known), f"claims-{paper}")
 save_partial_claims(results)
 tables = front_page.saved_claims(results)
 verdicts = pd.concat([pd.Series(dtype=str), *(table["verdict"] for table in tables.values())])

@@ -15,6 +15,11 @@ from analysis.figures.theme import DOUBLE, as_written, canvas, empty
 from analysis.statistics.claim_pages import OURS, cells, with_sink
 from analysis.statistics.claims import INCONCLUSIVE, MIXED, NOT_APPLICABLE, NOT_SUPPORTED, SUPPORTED, Claim
 
+FOREST_CAPTION = (
+    "Each row is a claim with its estimate, interval, range over units, control and threshold, on an axis of its own. "
+    "An interval on one side of the threshold decides the claim; a cross on the claim's side means that the control "
+    "would support it as well."
+)
 RELEASED = "BERT-base"
 MARK = {"color": "black", "markersize": 4.5, "linestyle": ""}
 MARKS = {

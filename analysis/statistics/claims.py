@@ -1,9 +1,11 @@
-"""Claims as data: words in `claims.yaml`, numbers in `claims-<paper>.csv`, a row for each claim.
+"""Claims as data: words in `claims.yaml`, measured units in `units-<run>.csv`, verdicts in `claims-<paper>.csv`.
 
 A measure returns a frame with a row per unit: unit, value, low, high (a 95 % interval), and where there is a control,
 or a number for comparison only (a reference), control, control_low and control_high. Optional columns: runs
-(fine-tuning runs behind the value; none for the pre-trained encoder), token (for claims about the sink) and reason
-(why a unit has no value, or what qualifies it). `frame`, `of_table` and `not_applicable` make it.
+(fine-tuning runs behind the value; none for the pre-trained encoder), token (for claims about the sink), reason
+(why a unit has no value, or what qualifies it) and released (the same by the maps of BERT-base that the authors
+released). `frame`, `of_table` and `not_applicable` make it, a notebook saves it where it is measured
+(`Results.save_claim`), and `claim_table` judges the units of all notebooks.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -206,24 +208,20 @@ def over_blocks(units: Mapping[str, np.ndarray], control: Mapping[str, np.ndarra
 
 
 def claim_table(
-    claims: Iterable[Claim],
-    frames: Mapping[str, pd.DataFrame],
-    published: Mapping[str, pd.DataFrame] | None = None,
-    made_up: bool = False,
+    claims: Iterable[Claim], frames: Mapping[str, pd.DataFrame], made_up: bool = False
 ) -> pd.DataFrame:
-    """The columns COLUMNS, a row per claim, from the frames of the measures by claim.
+    """The columns COLUMNS, a row per claim, from the units of each; claims without any were not run.
 
-    `published` are the frames of the released maps: their mean is `published_estimate`, a number without a verdict.
-    Claims measured on texts that are `made_up`, as those of toy tasks are, have a verdict and no published values.
+    The mean of `released` is `published_estimate`, a number without a verdict. Claims measured on texts that are
+    `made_up`, as those of toy tasks are, have a verdict and no published values.
     """
-    made_up |= any(units["unit"].str.startswith("toy-").any() for units in frames.values())
-    rows, unmeasured = [], not_applicable("not measured")
+    rows, nothing = [], not_applicable("not run")
     for claim in claims:
-        units = frames.get(claim.id, unmeasured)
+        units = frames.get(claim.id, nothing)
         row = claim_row(claim, units)
         if not made_up:
-            released = (published or {}).get(claim.id, unmeasured)["value"]
-            row |= {"published": claim.published, "published_estimate": released.mean()}
+            released = units.reindex(columns=["released"])["released"].mean()
+            row |= {"published": claim.published, "published_estimate": released}
         rows.append(row)
     return pd.DataFrame(rows, columns=COLUMNS)
 

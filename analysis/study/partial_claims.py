@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import pandas as pd
 
 from analysis.papers.kovaleva2019 import measures as kovaleva
-from analysis.papers.michel2019 import measures as michel
 from analysis.papers.niven2019 import measures as niven
 from analysis.papers.pascual2021 import measures as pascual
 from analysis.statistics.claims import claim_table, not_applicable
@@ -16,14 +15,6 @@ from analysis.synthesis import measures as synthesis
 from analysis.texts.tasks import TASKS
 
 Frames = Mapping[str, pd.DataFrame]
-
-
-def of_ablation(results: Results) -> Frames:
-    """The frames of the claims that 06_michel_ablation measures."""
-    harmless, transfer = (results.load_table(f"michel_{name}") for name in ("tolerated", "transfer"))
-    shares = {"M1": "head", "M3": "layer"}
-    frames = {claim: michel.harmless_share(harmless, unit) for claim, unit in shares.items()}
-    return frames | {"M4": michel.agreement_of_effects(transfer)}
 
 
 def of_patterns(results: Results) -> Frames:
@@ -45,7 +36,6 @@ def of_cues(results: Results) -> Frames:
 # Tables of claims, by name: the notebook that saves it, where it may be left out, and the claims. Where an earlier
 # notebook of the paper measures some of them: a table of its, and the frames of these claims.
 PARTS = {
-    "claims-michel2019": ("06_michel_pruning", michel.CLAIMS, "michel_tolerated", of_ablation),
     "claims-kovaleva2019": ("07_kovaleva_disable", kovaleva.CLAIMS, "kovaleva_verb_blocks", of_patterns),
     "claims-pascual2021": ("08_pascual", pascual.CLAIMS, None, None),
     "claims-niven2019": ("09_niven_models", niven.CLAIMS, "niven_cues", of_cues),

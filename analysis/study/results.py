@@ -25,6 +25,8 @@ from analysis.tables import above_zero, stacked
 ATTENTION = "attention"  # the map source whose scores have no suffix in their file name
 BOOLEAN = (*LABELS, "exceeds_control")  # columns with missing values
 GOLD = "gold"
+UNITS = "units-"  # before the name of a run: the table of what it measured for claims, and its columns
+UNIT_COLUMNS = "claim unit value low high runs control control_low control_high token released reason".split()
 
 
 def seeds_of(state: str, seeds: Sequence, checkpoint: str | None = None) -> list[int | None]:
@@ -85,6 +87,7 @@ class Results(Folders):
         self._written: set[Path] = set()
         self._weights: dict[str, str] = {}
         self._saved: dict[str, dict[str, dict]] = {"tables": {}, "figures": {}}
+        self._units: dict[str, pd.DataFrame] = {}  # by claim
         if VARIABLE not in os.environ and "ipykernel" in sys.modules:
             print(f"what this session saves goes to {self.folder}/")
 
@@ -110,7 +113,8 @@ class Results(Folders):
     def _read_csv(self, path: Path) -> pd.DataFrame:
         """The rows of a file; raises InputError if it is missing or damaged."""
         try:
-            return pd.read_csv(path, keep_default_na=False, na_values=[""])  # "null" is a word
+            # "null" is a word
+            return pd.read_csv(path, keep_default_na=False, na_values=[""], float_precision="round_trip")
         except (OSError, ValueError) as error:
             raise self._missing(path) from error
 
@@ -173,10 +177,11 @@ class Results(Folders):
         controls = {source: self.load_scores(task, seed, maps=source) for source in sources}
         return control_bank(bank, controls, second)
 
-    def save_table(self, table: pd.DataFrame, name: str, digits: int = 6) -> Path:
-        """Writes a table as CSV, with `digits` significant digits and no p of 0, and its provenance; gives its path."""
+    def save_table(self, table: pd.DataFrame, name: str, digits: int | None = 6) -> Path:
+        """Writes a table as CSV and its provenance, with `digits` significant digits (None: all) and no p of 0."""
         path = self._to_write(self.tables / f"{name}.csv")
-        text = above_zero(table).to_csv(index=False, float_format=f"%.{digits}g", lineterminator="\n")
+        number = f"%.{digits}g" if digits else None
+        text = above_zero(table).to_csv(index=False, float_format=number, lineterminator="\n")
         write_text(path, text)
         self._note("tables", name)
         return path
@@ -208,6 +213,12 @@ class Results(Folders):
         if path not in self._written:
             self._weights |= self._known_weights.get(name, {})
         return table.astype({label: "boolean" for label in BOOLEAN if label in table})
+
+    def save_claim(self, claim: str, units: pd.DataFrame) -> None:
+        """Saves the units of a claim (see `statistics.claims`), by its id, in this run's table of them."""
+        self._units[claim] = units.assign(claim=claim)
+        table = pd.concat(self._units.values()).reindex(columns=UNIT_COLUMNS)
+        self.save_table(table, UNITS + self.run.name, digits=None)
 
     def table_names(self) -> list[str]:
         """The names of the tables that can be loaded, without tables of measured times."""

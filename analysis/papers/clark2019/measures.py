@@ -1,8 +1,7 @@
 """What each claim of Clark 2019 measures, from the tables of its notebooks; published values (see published.md)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,41 +24,45 @@ from analysis.statistics.layers import FIRST_THIRD, LAST_THIRD, MIDDLE_THIRD, cr
 from analysis.texts.dependencies import STANFORD
 
 CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
-TABLES = "neighbour_blocks layer_blocks distance_blocks dependencies coreference_readings probes".split()
-OPTIONAL = "gradient_blocks"  # of encoders that are masked language models
 ARCS = 100  # of a relation, for the accuracy of its best head
 GAIN = {"value": "gain", "low": "gain_low", "high": "gain_high"}
 OTHER = {"cls": "sep", "sep": "cls"}  # the special token that is not the sink
 
 
-def measures(tables: Mapping[str, pd.DataFrame], sinks: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """The frame of every claim by its id, from the saved tables `clark_<name>` of TABLES; `sinks` as in `sink_name`."""
-    sink = sinks[0]
-    layers = tables["layer_blocks"].set_index(["block", "layer"]).to_xarray()
-    relations, gaps = tables["dependencies"], tables["distance_blocks"]
-    mean_of = partial(region_mean, layers)  # column, region
+def attention_to_sink(layers: xr.Dataset, sinks: Sequence[str], own: bool = False) -> pd.DataFrame:
+    """CL2, CL3: attention to the sink (`own`: of the sink itself) in the middle third of the layers.
+
+    The control is the other special token. `layers` is the table `clark_layer_blocks` by block and layer, `sinks` as in
+    `sink_name`.
+    """
+    columns = (f"{token}_{token}" if own else token for token in (sinks[0], OTHER[sinks[0]]))
+    values = ({"": region_mean(layers, column, MIDDLE_THIRD)} for column in columns)
+    return over_blocks(*values).assign(token=sink_name(sinks))
+
+
+def change_with_depth(layers: xr.Dataset) -> pd.DataFrame:
+    """CL4: attention to [CLS] in the first third of the layers minus the last, to full stops and commas the reverse."""
+    cls, stops = (
+        region_mean(layers, name, FIRST_THIRD) - region_mean(layers, name, LAST_THIRD)
+        for name in ("cls", "punct")
+    )
+    return over_blocks({"[CLS]": cls, "full stops and commas": -stops})
+
+
+def distance_between_layers(gaps: pd.DataFrame) -> pd.DataFrame:
+    """CL13: distance between heads of different layers minus that within layers; control: heads dealt at random."""
+    return over_blocks(*({"": gaps[name].to_numpy()} for name in ("gap", "shuffled")))
+
+
+def gain_over_offset(relations: pd.DataFrame) -> pd.DataFrame:
+    """CL7: accuracy of the best head minus that of the best fixed offset, by relation with ARCS arcs or more."""
     single = relations["relation"].isin(STANFORD) & (relations["relation"] != "all")
-    frames = {
-        "CL1": attention_to_neighbours(tables["neighbour_blocks"]),
-        "CL2": over_blocks(*({"": mean_of(token, MIDDLE_THIRD)} for token in (sink, OTHER[sink]))),
-        "CL3": over_blocks(*({"": mean_of(f"{token}_{token}", MIDDLE_THIRD)} for token in (sink, OTHER[sink]))),
-        "CL4": over_blocks({
-            "[CLS]": mean_of("cls", FIRST_THIRD) - mean_of("cls", LAST_THIRD),
-            "full stops and commas": mean_of("punct", LAST_THIRD) - mean_of("punct", FIRST_THIRD),
-        }),
-        "CL5": gradient_on_sink(layers, tables.get(OPTIONAL), sink),
-        "CL6": entropy_gap(layers),
-        "CL7": of_table(relations[single & (relations["n"] >= ARCS)], "relation", **GAIN),
-        "CL8": of_table(relations[relations["relation"] == "all"], value="accuracy", control="offset_accuracy"),
-        "CL9": gain_over_rule(tables["coreference_readings"], "head match"),
-        "CL10": gain_over_rule(tables["coreference_readings"], "rule-based"),
-        "CL11": probe_gain(tables["probes"], "distances + words"),
-        "CL12": probe_gain(tables["probes"], "attention + words", random_layers=True),
-        "CL13": over_blocks(*({"": gaps[name].to_numpy()} for name in ("gap", "shuffled"))),
-    }  # fmt: skip
-    for claim in ("CL2", "CL3", "CL5"):
-        frames[claim]["token"] = sink_name(sinks)
-    return frames
+    return of_table(relations[single & (relations["n"] >= ARCS)], "relation", **GAIN)
+
+
+def best_head_of_all(relations: pd.DataFrame) -> pd.DataFrame:
+    """CL8: accuracy of the best head over all arcs; the control is the best fixed offset."""
+    return of_table(relations[relations["relation"] == "all"], value="accuracy", control="offset_accuracy")
 
 
 def region_mean(
@@ -79,22 +82,24 @@ def attention_to_neighbours(blocks: pd.DataFrame) -> pd.DataFrame:
     return over_blocks(*sides)
 
 
-def gradient_on_sink(layers: xr.Dataset, gradients: pd.DataFrame | None, sink: str) -> pd.DataFrame:
+def gradient_on_sink(
+    layers: xr.Dataset, gradients: pd.DataFrame | None, sinks: Sequence[str]
+) -> pd.DataFrame:
     """CL5: the gradient on the sink over that on words, mean of the layers where the sink gets most attention.
 
     Not applicable without gradients, which need a masked language model, and without such a layer.
     """
+    sink, token = sinks[0], sink_name(sinks)
     means = layers.mean("block")
     leads = (means[sink] > means[OTHER[sink]] + means["punct"]).values
     if gradients is None:
-        return not_applicable("the encoder is no masked language model")
+        return not_applicable("the encoder is no masked language model").assign(token=token)
     if not leads.any():
-        return not_applicable(
-            "in no layer the sink gets more attention than the other special token, stops and commas"
-        )
+        reason = "in no layer the sink gets more attention than the other special token, stops and commas"
+        return not_applicable(reason).assign(token=token)
     by_group = gradients.set_index(["block", "layer", "group"])["importance"].to_xarray().isel(layer=leads)
     ratio = (by_group.sel(group=sink) / by_group.sel(group="other")).mean("layer")
-    return over_blocks({"": ratio.values})
+    return over_blocks({"": ratio.values}).assign(token=token)
 
 
 def entropy_gap(layers: xr.Dataset) -> pd.DataFrame:

@@ -35,26 +35,6 @@ def published_course(task: str, order: str) -> pd.DataFrame:
     return rows.assign(share=rows["heads"] / rows["heads"].max(), kept=lead)
 
 
-def measures(
-    harmless: pd.DataFrame,
-    transfer: pd.DataFrame,
-    prunable: pd.DataFrame,
-    means: pd.DataFrame,
-    speed: pd.DataFrame,
-    gains: Mapping[str, Float[np.ndarray, " draw"]],
-) -> dict[str, pd.DataFrame]:
-    """The frame of every claim by its id, from what the functions of `ablation`, `pruning` and `speed` give."""
-    return {
-        "M1": harmless_share(harmless, "head"),
-        "M3": harmless_share(harmless, "layer"),
-        "M4": agreement_of_effects(transfer),
-        "M5": prunable_share(prunable),
-        "M6": gain_of_importance(means),
-        "M7": speed_of_half(speed),
-        "M8": gain_in_evenness(gains),
-    }
-
-
 def main_metric(table: pd.DataFrame) -> pd.DataFrame:
     """The rows with the first metric of their task."""
     return table[table["metric"] == table["task"].map(lambda task: task_named(task).metrics[0])]

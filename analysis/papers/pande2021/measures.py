@@ -32,24 +32,16 @@ COARSELY = ("local", "syntactic", "delimiter")  # block needs pairs of texts
 UNTRAINED = "no run trained successfully"
 
 
-def measures(
-    evidence: Evidence, controls: Evidence | None = None, sinks: Sequence[str] = ("sep",)
-) -> dict[str, pd.DataFrame]:
-    """The frame of every claim by its id; `controls` holds the labels of the control of each role.
-
-    Claims whose arrays the evidence lacks, as that of the released maps, have no frame. `sinks` as in `sink_name`.
-    """
-    frames = {name: of_labels(measure, roles, evidence) for name, (measure, roles) in BY_LABEL.items()}
-    for name in CONTROLLED if controls else ():
-        measure, roles = BY_LABEL[name]
-        units = of_labels(measure, roles, controls).set_index("unit")[["value", "low", "high"]]
-        frames[name] = frames[name].join(units.set_axis(CONTROL, axis=1), on="unit")
-    if evidence.change is not None:
-        frames["C9a"] = by_task(later_layers_change(evidence.change), evidence)
-        frames["C9b"] = sink_loses(evidence, sinks)
-        extreme = ((evidence.p < 0.05) | (evidence.p > 0.95)).where(evidence.p.notnull())
-        frames["C10"] = by_task(extreme.mean(["role", *HEAD]), evidence)
-    return frames
+def claim_of_labels(
+    name: str, evidence: Evidence, controls: Evidence | None = None, released: Evidence | None = None
+) -> pd.DataFrame:
+    """C1 to C8, by task; `controls`: labels of the controls of roles, `released`: those of the released maps."""
+    measure, roles = BY_LABEL[name]
+    units = of_labels(measure, roles, evidence)
+    if controls and name in CONTROLLED:
+        control = of_labels(measure, roles, controls).set_index("unit")[["value", "low", "high"]]
+        units = units.join(control.set_axis(CONTROL, axis=1), on="unit")
+    return units.assign(released=of_labels(measure, roles, released)["value"].mean() if released else np.nan)
 
 
 def of_labels(
@@ -150,14 +142,15 @@ def last_layers(labels: xr.DataArray) -> xr.DataArray:
     return _multifunctional(labels).sel(layer=layers_within(labels.sizes["layer"], LAST_SIXTH)).mean(HEAD)
 
 
-def later_layers_change(change: xr.DataArray) -> xr.DataArray:
+def later_layers_change(evidence: Evidence) -> pd.DataFrame:
     """C9a: standardised change of the most changed layer of the last third, minus that of any other layer.
 
     The roles of [CLS] and [SEP] are left out: C9b measures where attention to them goes.
     """
+    change = evidence.change
     size = np.abs(change.drop_sel(role=[*families()["delimiter"]])).mean(["role", "head"])
     late = change["layer"].isin(layers_within(change.sizes["layer"], LAST_THIRD))
-    return size.where(late).max("layer") - size.where(~late).max("layer")
+    return by_task(size.where(late).max("layer") - size.where(~late).max("layer"), evidence)
 
 
 def sink_loses(evidence: Evidence, sinks: Sequence[str]) -> pd.DataFrame:
@@ -167,6 +160,12 @@ def sink_loses(evidence: Evidence, sinks: Sequence[str]) -> pd.DataFrame:
     units, control = (by_task(lost.sel(target=token, drop=True), evidence) for token in tokens)
     units[CONTROL] = control[["value", "low", "high"]].to_numpy()
     return units.assign(token=sink_name(sinks))
+
+
+def extreme_p_values(evidence: Evidence) -> pd.DataFrame:
+    """C10: share of the p-values below .05 or above .95."""
+    extreme = ((evidence.p < 0.05) | (evidence.p > 0.95)).where(evidence.p.notnull())
+    return by_task(extreme.mean(["role", *HEAD]), evidence)
 
 
 BY_LABEL = {
