@@ -55,20 +55,17 @@ from IPython.display import Markdown
 from analysis.encoders.classifiers import load_classifier
 from analysis.encoders.finetuning import Recipe
 from analysis.encoders.interventions import labels_of, predict, single_heads, whole_layers
-from analysis.encoders.models import load_encoder
 from analysis.figures import theme
-from analysis.figures.claims import forest_plot
+from analysis.figures.claims import FOREST_CAPTION, forest_plot
 from analysis.figures.grids import head_grids
 from analysis.figures.lines import curves
 from analysis.figures.theme import style
 from analysis.figures.words import finding
-from analysis.papers.kovaleva2019 import training
-from analysis.papers.kovaleva2019.measures import CLAIMS, TABLES, measures, published
+from analysis.papers.kovaleva2019 import measures, training
 from analysis.papers.kovaleva2019.tables import head_panels
-from analysis.scores.sink import sinks
 from analysis.statistics.claim_pages import claims_markdown
-from analysis.statistics.claims import claim_table
 from analysis.statistics.training import trained_runs
+from analysis.study.claims import judged
 from analysis.study.results import Results
 from analysis.texts.examples import clusters
 from analysis.texts.glue import load_examples
@@ -111,8 +108,12 @@ texts = {task: clusters(dev[task]) for task in tasks}
 disabled, rises = training.disabled_tables(logits, labels, alpha, resamples, permutations, seed)
 results.save_table(disabled, "kovaleva_disable")
 results.save_table(rises, "kovaleva_rises")
-trained = trained_runs(results.join_parts("finetune", tasks, every=False))
+finetune = results.join_parts("finetune", [*TASKS], every=False)
+trained = trained_runs(finetune)
 results.save_table(training.chosen_rises(logits["head"], labels, texts, trained), "kovaleva_chosen_rises")
+results.save_claim("K8", measures.rises_without_a_head(results.load_table("kovaleva_chosen_rises")))
+saved_links, saved_changes = (results.load_table(f"kovaleva_{name}") for name in ("links", "disable"))
+results.save_claim("K12", measures.loss_without_linking_heads(saved_links, saved_changes, finetune))
 
 # %% [markdown]
 # ## Do some heads do harm? (figure 8)
@@ -223,6 +224,9 @@ scores = training.scores_by_start(encoder, train, start_dev, start_kinds, seeds,
 # %%
 starts = training.initialisation_table(scores, results.join_parts("finetune", start_tasks), epochs)
 results.save_table(starts, "kovaleva_initialisation")
+results.save_claim(
+    "K10", measures.gain_of_pretraining(results.load_table("kovaleva_initialisation"), trained)
+)
 spread = starts.groupby(["task", "metric", "start"], sort=False)["value"].agg(["mean", "std"])
 spread["constant"] = starts.groupby(["task", "metric", "start"])["constant"].first()
 spread.style.format(precision=3, na_rep="")
@@ -243,7 +247,7 @@ if "random" in start_kinds:
 # The same starts of BERT-base, as published:
 
 # %%
-bert = published("initialisation").pivot(index=["task", "metric"], columns="start", values="value")
+bert = measures.published("initialisation").pivot(index=["task", "metric"], columns="start", values="value")
 bert.style.format(precision=3)
 
 # %% [markdown]
@@ -261,20 +265,6 @@ bert.style.format(precision=3)
 # on the other.
 
 # %%
-finetune = results.join_parts("finetune", [*TASKS], every=False)
-accuracy = finetune[finetune["metric"] == "accuracy"]
-constants = accuracy.groupby("task")["constant"].first().to_dict()
-tables = {name: results.load_table(f"kovaleva_{name}") for name in TABLES}
-claims = claim_table(
-    CLAIMS, measures(tables, trained_runs(finetune), constants, sinks(load_encoder(encoder)))
-)
-results.save_table(claims, "claims-kovaleva2019")
-results.save_figure(
-    forest_plot(claims, CLAIMS),
-    "kovaleva-claims",
-    "Each row is a claim with its estimate, interval and threshold, on an axis of its own. An interval on "
-    "one side of the threshold decides the claim.",
-)
-
-# %%
-Markdown(claims_markdown(claims, CLAIMS))
+claims = judged(results, measures.CLAIMS)
+results.save_figure(forest_plot(claims, measures.CLAIMS), "kovaleva-claims", FOREST_CAPTION)
+Markdown(claims_markdown(claims, measures.CLAIMS))

@@ -56,6 +56,8 @@ from analysis.figures.words import finding
 from analysis.papers.kovaleva2019 import frames as frame_links
 from analysis.papers.kovaleva2019 import labellers, measures, reading, tables
 from analysis.scores.extraction import read_attention
+from analysis.scores.sink import sinks
+from analysis.statistics.training import trained_runs
 from analysis.study.results import Results
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse, parser_name, tags
@@ -212,7 +214,13 @@ finding(
 shares = tables.pattern_table(readings, alpha, resamples, seed)
 shares = shares.merge(quality[["pattern", "precision", "recall"]], on="pattern")
 results.save_table(shares, "kovaleva_patterns")
-results.save_table(tables.block_table(readings), "kovaleva_blocks")  # for the claims
+results.save_table(tables.block_table(readings), "kovaleva_blocks")
+
+# %%
+blocks = measures.by_block(results.load_table("kovaleva_blocks"))
+trained = trained_runs(results.join_parts("finetune", tasks, every=False))
+saved_quality = results.load_table("kovaleva_pattern_quality")
+results.save_claim("K2", measures.change_of_patterns(blocks, trained, saved_quality))
 
 # %%
 encoders = {"this encoder": shares}
@@ -267,6 +275,7 @@ scores = frame_links.link_scores(model, sentences)
 links = frame_links.link_table(scores, permutations, seed)
 results.save_table(links, "kovaleva_links")
 results.save_table(frame_links.link_blocks(scores), "kovaleva_link_blocks")
+results.save_claim("K3", measures.attention_beyond_distance(results.load_table("kovaleva_link_blocks")))
 
 # %%
 of_frames = frames != frame_links.BUNDLED
@@ -312,6 +321,7 @@ finding(
 # %%
 cosines = tables.cosine_table(readings, alpha, resamples, seed)
 results.save_table(cosines, "kovaleva_cosine")
+results.save_claim("K4", measures.change_of_last_layers(blocks, trained))
 means = cosines.groupby(["task", "layer", "head"], sort=False, as_index=False)["mean"].mean()
 
 # %%
@@ -352,6 +362,9 @@ finding(
 # %%
 features = tables.feature_table(readings)
 results.save_part(features, "kovaleva_features", "all tasks")
+results.save_claim("K5", measures.special_tokens_by_depth(blocks))
+results.save_claim("K6", measures.gain_of_linguistic_features(blocks, trained, sinks(model)))
+results.save_claim("K11", measures.heads_on_special_tokens(blocks, trained))
 feature_means = features[features["mode"] == "aligned"]
 shown_task = "qqp" if "qqp" in tasks else tasks[0]
 of_task = feature_means[feature_means["task"] == shown_task]
@@ -444,6 +457,7 @@ finding(
 # %%
 verbs = tables.verb_blocks(readings)
 results.save_table(verbs, "kovaleva_verb_blocks")
+results.save_claim("K7", measures.attention_at_same_distance(results.load_table("kovaleva_verb_blocks")))
 by_head = verbs.groupby(["direction", "layer", "head"], sort=False)[["mean", "control"]].mean().reset_index()
 best = by_head.sort_values("mean", ascending=False).groupby("direction").head(3)
 best.sort_values(["direction", "mean"], ascending=[True, False]).style.format(precision=2).hide()

@@ -68,7 +68,7 @@ from scipy.special import entr, rel_entr
 from analysis.encoders import layout
 from analysis.encoders.models import load_encoder
 from analysis.figures import colours, theme
-from analysis.figures.claims import forest_plot
+from analysis.figures.claims import FOREST_CAPTION, forest_plot
 from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.papers.pascual2021 import attribution, discrepancy, drawing, measures, roles
@@ -76,7 +76,8 @@ from analysis.papers.pascual2021.measures import ATTENTION, EFFECTIVE, EFFECTIVE
 from analysis.scores.extraction import read_attention
 from analysis.scores.words import attach
 from analysis.statistics.claim_pages import claims_markdown
-from analysis.statistics.claims import claim_table
+from analysis.statistics.claims import not_applicable
+from analysis.study.claims import judged
 from analysis.study.results import STATES, Results
 from analysis.texts.dependencies import conllu_files, read_trees
 from analysis.texts.glue import load_examples
@@ -184,6 +185,8 @@ print(
 # sequences.
 
 # %%
+results.save_claim("P1", measures.divergence(tables["discrepancy"]))
+results.save_claim("P2", measures.share_of_mixing(tables["discrepancy"]))
 results.save_figure(
     drawing.discrepancy_panels(tables["discrepancy"]),
     "pascual-F2-discrepancy",
@@ -262,6 +265,7 @@ for axes, (pattern, title) in zip(grid, titles.items(), strict=True):
     axes.axhline(tau, color="black", linestyle=":", linewidth=0.8)
     axes.set(yscale="log", title=title, xticks=layers)
 figure.legend(*grid[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
+results.save_claim("P4", not_applicable(measures.UNDEFINED))
 results.save_figure(
     figure,
     "pascual-F4-patterns",
@@ -393,6 +397,8 @@ finding(
 # heads have the role, and 0 if they agree no more than labels at random. A role that no head has on either map has no kappa.
 
 # %%
+labels_on_maps = measures.agreement_of_syntactic_labels(tables["survival"], tables["sinks"])
+results.save_claim("P6", labels_on_maps)
 results.save_figure(
     drawing.agreement_panels(survival),
     "pascual-F8-kappa",
@@ -415,6 +421,7 @@ finding(
 # of the whole sample.
 
 # %%
+results.save_claim("P5", measures.delimiter_labels_left(tables["effective"]))
 delimiters = tables["effective"].query("role == 'delimiter'")
 delimiters.pivot(index=run, columns="map", values="heads")[[ATTENTION, EFFECTIVE, EFFECTIVE_SUM]]
 
@@ -470,14 +477,6 @@ finding(
 # persists, the abstract does not say. P2 and P5 each have two readings, and the verdict is about both.
 
 # %%
-claims = claim_table(measures.CLAIMS, measures.measures(tables))
-results.save_table(claims, "claims-pascual2021")
-results.save_figure(
-    forest_plot(claims, measures.CLAIMS),
-    "pascual-claims",
-    "Estimate and 95 % interval of each question after Pascual et al. 2021 against its threshold. An "
-    "interval that crosses its threshold decides nothing.",
-)
-
-# %%
+claims = judged(results, measures.CLAIMS)
+results.save_figure(forest_plot(claims, measures.CLAIMS), "pascual-claims", FOREST_CAPTION)
 Markdown(claims_markdown(claims, measures.CLAIMS))

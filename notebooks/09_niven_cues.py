@@ -36,7 +36,7 @@ from IPython.display import Markdown
 
 from analysis.figures.theme import style
 from analysis.figures.words import finding
-from analysis.papers.niven2019 import accuracy, arguments, drawing, negation
+from analysis.papers.niven2019 import accuracy, arguments, drawing, measures, negation
 from analysis.study.results import Results
 
 style()
@@ -95,6 +95,7 @@ print(f"applicability {applicability}, productivity {productivity:.2f}, coverage
 # %%
 cues = arguments.cue_table(splits, applicable_minimum, resamples, seed)
 results.save_table(cues, "niven_cues")
+results.save_claim("N4", measures.productivity_of_cue(results.load_table("niven_cues")))
 published = accuracy.published("cues", argument_source)
 results.save_figure(
     drawing.cue_panels(cues, published),

@@ -61,14 +61,13 @@ training_precision: str = "float32"
 from IPython.display import Markdown
 
 from analysis.encoders.models import load_encoder
-from analysis.figures.claims import forest_plot
+from analysis.figures.claims import FOREST_CAPTION, forest_plot
 from analysis.figures.theme import style
 from analysis.figures.words import finding
-from analysis.papers.niven2019 import accuracy, arguments, drawing, heads, networks, runs
-from analysis.papers.niven2019.measures import CLAIMS, measures
+from analysis.papers.niven2019 import accuracy, arguments, drawing, heads, measures, networks, runs
 from analysis.statistics.claim_pages import claims_markdown
-from analysis.statistics.claims import claim_table
 from analysis.statistics.significance import Rule
+from analysis.study.claims import judged
 from analysis.study.results import Results
 
 style()
@@ -124,6 +123,9 @@ Markdown(
 accuracies, summary = accuracy.accuracy_table(answers), accuracy.summary_table(answers)
 results.save_table(accuracies, "niven_accuracy")
 results.save_table(summary, "niven_summary")
+right_answers = accuracy.right_answers(answers)
+results.save_claim("N1", measures.accuracy_of_encoder(right_answers, splits["test"]))
+results.save_claim("N5", measures.distance_from_chance(right_answers))
 published = accuracy.published("results", argument_source)
 results.save_figure(
     drawing.accuracy_panels(accuracies, summary, published),
@@ -163,6 +165,8 @@ comparison.loc[shown, columns].style.format(precision=2, na_rep="–").hide()
 # %%
 differences = accuracy.difference_table(answers)
 results.save_table(differences, "niven_differences")
+results.save_claim("N2", measures.gains_over_warrants(right_answers, "full"))
+results.save_claim("N3", measures.gains_over_warrants(right_answers, "RW", "CW"))
 differences[differences["first"] == "full"].style.format(precision=2).hide()
 
 # %% [markdown]
@@ -174,6 +178,7 @@ differences[differences["first"] == "full"].style.format(precision=2).hide()
 # point and copy apart. Means of the runs on the original arguments, full input:
 
 # %%
+results.save_claim("N8", measures.accuracy_on_copies(right_answers))
 halves = accuracy.halves_table(accuracies)
 halves.style.format(precision=2, na_rep="–")
 
@@ -202,6 +207,7 @@ finding(
 # %%
 reliance = accuracy.reliance_table(answers, splits["test"])
 results.save_table(reliance, "niven_reliance")
+results.save_claim("N7", measures.gap_by_cue(right_answers, splits["test"]))
 columns = ["model", "setup", "runs", "follows", "right", "wrong", "absent"]
 reliance[columns].style.format(precision=2, na_rep="–").hide()
 
@@ -266,6 +272,7 @@ logits = heads.ablate_cue_heads(
 )
 ablations = heads.ablation_table(logits, splits["test"], resamples, seed)
 results.save_table(ablations, "niven_interventions")
+results.save_claim("N9", measures.loss_without_cue_heads(right_answers, splits["test"], logits))
 results.save_figure(
     drawing.ablation_panels(ablations),
     "niven-without-heads",
@@ -301,18 +308,9 @@ finding(
 # trained successfully; fewer than three of them decide nothing.
 
 # %%
-frames = measures(answers, splits["test"], results.load_table("niven_cues"), logits)
-claims = claim_table(CLAIMS, frames, made_up=argument_source == arguments.BUNDLED)
-results.save_table(claims, "claims-niven2019")
-results.save_figure(
-    forest_plot(claims, CLAIMS),
-    "niven-claims",
-    "Estimate and 95 % interval of each claim of Niven and Kao 2019 against its threshold. An interval that "
-    "crosses its threshold decides nothing.",
-)
-
-# %%
-Markdown(claims_markdown(claims, CLAIMS))
+claims = judged(results, measures.CLAIMS)
+results.save_figure(forest_plot(claims, measures.CLAIMS), "niven-claims", FOREST_CAPTION)
+Markdown(claims_markdown(claims, measures.CLAIMS))
 
 # %% [markdown]
 # N3 and N5 need encoders that are trained with the reason or the claim beside the warrants, and on the adversarial set: some four hours

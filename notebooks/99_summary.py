@@ -38,7 +38,7 @@ from analysis.texts.tasks import TASKS
 style()
 results = Results(profile)
 for paper, known in front_page.known_claims().items():
-    if paper in ("pande2021", "clark2019", "michel2019"):
+    if paper != "synthesis":
         results.save_table(judged(results, known), f"claims-{paper}")
 save_partial_claims(results)
 tables = front_page.saved_claims(results)

@@ -17,6 +17,7 @@ import pytest
 from analysis.errors import InputError
 from analysis.files import ROOT
 from analysis.study import parameters, profiles
+from analysis.study.results import UNITS
 
 HOUR = 3600  # seconds: limits only end a hang, and no slow machine or load may reach one
 HEADER = """# ---
@@ -162,6 +163,8 @@ def saved(notebook: str, kind: str) -> tuple[set[str], set[str]]:
     names = {node: ast.unparse(node.args[1]).removeprefix("f").strip("\"'") for node in saving_calls}
     plain = {node: re.sub(r"\{\w+\}", "*", name) for node, name in names.items()}
     always = {plain[node] for node in saving_calls if node not in conditional}
+    if kind == "table" and any(ast.unparse(node.func) == "results.save_claim" for node in calls):
+        always.add(UNITS + notebook)
     return always, {*plain.values()} - always
 
 

@@ -1,5 +1,4 @@
 import numpy as np
-import pandas as pd
 
 from analysis.figures.claims import MARKS, RELEASED, encoder_plot, forest_plot
 from analysis.statistics.claims import Claim, claim_table, frame, not_applicable, with_control
@@ -9,9 +8,12 @@ def test_each_claim_has_an_axis_of_its_own_whose_right_side_is_the_claims():
     known = [Claim(f"A{n}", "words", "", "", 0.5, relation, unit="task") for n, relation in enumerate("><>")]
     units = frame({"a": (0.6, 0.5, 0.7), "b": (0.8, 0.7, 0.9)})
     units = with_control(units, {"a": (0.4, 0.4, 0.4)})
-    frames = {"A0": units, "A1": frame({"a": (9.0, 8.5, 9.5)}), "A2": not_applicable("not run")}
-    published = {"A0": pd.DataFrame({"value": [0.45]})}
-    axes = forest_plot(claim_table(known, frames, published), known).axes[0]
+    frames = {
+        "A0": units.assign(released=0.45),
+        "A1": frame({"a": (9.0, 8.5, 9.5)}),
+        "A2": not_applicable("not run"),
+    }
+    axes = forest_plot(claim_table(known, frames), known).axes[0]
     marks = {line.get_marker(): line for line in axes.lines if np.isfinite(line.get_xdata()).any()}
     # The estimate is .7; the largest value, .8, is farthest from .5.
     assert np.isclose(marks["o"].get_xdata(), 0.2 / 0.3)

@@ -153,7 +153,8 @@ def test_intervals_of_draws_widen_with_their_standard_deviation():
 def test_the_table_has_a_link_and_an_anchor_for_each_claim_and_explains_each_mark_once():
     known = [claim(figure="F1", control="twins"), claim(id="A2", threshold_from="paper")]
     units = with_control(around(0.6), {"u0": (0.7, 0.6, 0.8)})
-    table = claim_table(known, {"A1": units, "A2": around(0.3)}, {"A1": around(0.25)})
+    frames = {"A1": units.assign(released=0.25), "A2": around(0.3)}
+    table = claim_table(known, frames)
     text = pages.claims_markdown(table, known, "figures")
     name = '<a id="A1"></a>[A1](figures/F1.png)'
     assert f"| {name} most heads do | 0.60 [0.55, 0.65] | > 0.5 ‡ | 0.70 [0.60, 0.80] |" in text
@@ -161,7 +162,7 @@ def test_the_table_has_a_link_and_an_anchor_for_each_claim_and_explains_each_mar
     assert "| > 0.5 |  |  | not supported |" in text
     assert [text.count(legend) for legend in pages.LEGENDS.values()] == [1, 1, 1]
     assert pages.LEGENDS[pages.MARK] not in pages.claims_markdown(table.tail(1), known)
-    generated = claim_table(known, {"A1": units}, {"A1": around(0.25)}, made_up=True)
+    generated = claim_table(known, frames, made_up=True)
     assert generated[["published", "published_estimate"]].isna().all(axis=None)
     beside = pages.claims_markdown(table, known, others={"Other": table.head(1)}).splitlines()
     assert beside[0].endswith("| verdict | Other |")
@@ -193,7 +194,7 @@ def test_a_reader_sees_units_runs_what_an_interval_covers_the_least_favourable_a
     )
     unmeasured = claim_table(known, {})
     (row,) = pages.cells(unmeasured, known).to_dict("records")
-    assert (row["claim"], row["verdict"]) == ("the sink gets most", "not applicable (not measured)")
+    assert (row["claim"], row["verdict"]) == ("the sink gets most", "not applicable (not run)")
     assert pages.definitions(unmeasured, known) == "- **A1** (section 1). Mean on the sink."
 
 

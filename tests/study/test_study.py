@@ -22,7 +22,15 @@ from studies import Tree, runs_of, saved, started, values_of
 
 from analysis.encoders.models import load_encoder
 from analysis.files import ROOT
-from analysis.study.front_page import PAPERS, TABLE_PLACE, TEMPLATE, front_page, places, saved_claims
+from analysis.study.front_page import (
+    PAPERS,
+    TABLE_PLACE,
+    TEMPLATE,
+    front_page,
+    known_claims,
+    places,
+    saved_claims,
+)
 from analysis.study.parameters import notebook_names
 from analysis.study.profiles import parameters
 from analysis.study.provenance import records_in
@@ -132,6 +140,11 @@ def test_results_agree_with_each_other_and_with_the_scripts(study: Ran, monkeypa
     results = Results(PROFILE)
     tables = saved_claims(results)
     assert len(tables) == len(PAPERS)
+    measured = pd.concat(study.table(path.stem) for path in study.folder.glob("tables/units-*.csv"))
+    by_claim = measured.groupby("claim")["unit"]
+    assert not any(units.duplicated().any() for _, units in by_claim)  # no claim is saved twice
+    known = {claim.id for paper, claims in known_claims().items() if paper != "synthesis" for claim in claims}
+    assert {*by_claim.groups} == known
     assert "{" not in front_page(results, places(results), tables)
     template = (ROOT / TEMPLATE).read_text(encoding="utf-8")
     places_of_tables = TABLE_PLACE.findall(template)

@@ -1,6 +1,6 @@
 """What each claim of Kovaleva 2019 measures, from the tables of its notebooks, and the words of these (no torch)."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from analysis.statistics.claims import (
 )
 from analysis.statistics.intervals import crossed_interval, mean_interval
 from analysis.statistics.layers import FIRST_THIRD, LAST_SIXTH, LAST_THIRD, cross_fitted, layers_within
-from analysis.statistics.training import Run
+from analysis.statistics.training import Run, trained_runs
 from analysis.texts.tasks import original, task_named
 
 VERTICAL, DIAGONAL, BOTH, BLOCK = "vertical", "diagonal", "vertical and diagonal", "block"
@@ -45,8 +45,6 @@ SPECIAL_HEADS = "heads with most attention on special tokens"
 
 FOLDER = Path(__file__).parent
 CLAIMS = read_claims(FOLDER / "claims.yaml")
-PATTERN_TABLES = ("blocks", "pattern_quality", "link_blocks", "verb_blocks")
-TABLES = (*PATTERN_TABLES, "links", "chosen_rises", "disable", "initialisation")  # fmt: skip
 LEVEL = 0.05
 MARGIN = 0.2  # the share of a classifier's lead that counts as no loss
 UNTRAINED, NO_LEAD = "no run trained successfully", "no run has a lead on these sequences"
@@ -59,39 +57,9 @@ def published(name: str) -> pd.DataFrame:
     return pd.read_csv(FOLDER / f"published_{name}.csv")
 
 
-def measures(
-    tables: Mapping[str, pd.DataFrame],
-    trained: Collection[Run],
-    constants: Mapping[str, float],
-    sinks: Sequence[str],
-) -> dict[str, pd.DataFrame]:
-    """The frame of every claim, by its id, from the saved tables `kovaleva_<name>` of TABLES.
-
-    `trained` are the runs that trained successfully, `constants` the accuracy of the constant answer by task; for
-    `sinks` see `sink_name`.
-    """
-    return measures_of_patterns(tables, trained, sinks) | {
-        "K8": rises_without_a_head(tables["chosen_rises"]),
-        "K10": gain_of_pretraining(tables["initialisation"], trained),
-        "K12": loss_without_linking_heads(tables["links"], tables["disable"], trained, constants),
-    }
-
-
-def measures_of_patterns(
-    tables: Mapping[str, pd.DataFrame], trained: Collection[Run], sinks: Sequence[str]
-) -> dict[str, pd.DataFrame]:
-    """The frames of the claims that need the tables of 07_kovaleva_patterns alone (see `measures`)."""
-    axes = ["task", "measure", "layer", "seed", "block"]
-    blocks = tables["blocks"].set_index(axes)["value"].to_xarray()
-    return {
-        "K2": change_of_patterns(blocks, trained, tables["pattern_quality"]),
-        "K3": attention_beyond_distance(tables["link_blocks"]),
-        "K4": change_of_last_layers(blocks, trained),
-        "K5": special_tokens_by_depth(blocks),
-        "K6": gain_of_linguistic_features(blocks, trained, sinks),
-        "K7": attention_at_same_distance(tables["verb_blocks"]),
-        "K11": heads_on_special_tokens(blocks, trained),
-    }
+def by_block(table: pd.DataFrame) -> xr.DataArray:
+    """The values of the table `kovaleva_blocks`: task, measure, layer, seed, block."""
+    return table.set_index(["task", "measure", "layer", "seed", "block"])["value"].to_xarray()
 
 
 def task_blocks(blocks: xr.DataArray) -> Iterator[tuple[str, Blocks]]:
@@ -252,13 +220,18 @@ def heads_on_special_tokens(blocks: xr.DataArray, trained: Collection[Run]) -> p
 
 
 def loss_without_linking_heads(
-    links: pd.DataFrame, disable: pd.DataFrame, trained: Collection[Run], constants: Mapping[str, float]
+    links: pd.DataFrame, disable: pd.DataFrame, finetune: pd.DataFrame
 ) -> pd.DataFrame:
-    """K12: the change of accuracy without a head that links frame elements, over the lead; mean of heads and runs."""
+    """K12: the change of accuracy without a head that links frame elements, over the lead; mean of heads and runs.
+
+    The table `finetune` has the runs that trained successfully, and the accuracy of the constant answer.
+    """
     heads = links.loc[links["p_by"] < LEVEL, ["layer", "head"]].drop_duplicates()
     if heads.empty:
         return not_applicable("no head gives the link more attention than its control")
     single = disable[(disable["unit"] == "head") & (disable["metric"] == "accuracy")].astype({"head": int})
+    trained = trained_runs(finetune)
+    constants = finetune[finetune["metric"] == "accuracy"].groupby("task")["constant"].first()
     units = []
     for task, rows in single.merge(heads, on=["layer", "head"]).groupby("task", sort=False):
         rows = rows[[(task, run) in trained for run in rows["seed"]]]

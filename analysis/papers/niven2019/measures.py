@@ -14,7 +14,6 @@ from analysis.papers.niven2019.accuracy import (
     CUE_HEADS,
     correctness,
     gap_interval,
-    right_answers,
     runs_of,
     share_interval,
 )
@@ -37,35 +36,46 @@ CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
 NOT_RUN, UNTRAINED = "set-up not run", "no run trained successfully"
 
 
-def measures(
-    answers: xr.Dataset,
-    test: Sequence[Argument],
-    cues: pd.DataFrame,
-    ablated: Mapping[tuple[str, int], xr.DataArray],
-) -> dict[str, pd.DataFrame]:
-    """The frame of every claim, by its id.
+def accuracy_of_encoder(right: xr.DataArray, test: Sequence[Argument]) -> pd.DataFrame:
+    """N1: accuracy of the encoder with the full input; the control is the warrant with "not".
 
-    `answers` are those of `runs.joined`, `test` the original test arguments, `cues` the table of `arguments.cue_table`,
-    and `ablated` the logits without heads of `heads.ablate_cue_heads`, by set-up and seed.
+    `right` are `accuracy.right_answers` of the answers of all runs, `test` the original test arguments.
     """
-    right, gap = right_answers(answers), partial(gap_interval, signs=follows_cue(test))
-    encoder, bag = (partial(trained_runs, right, model) for model in (ENCODER, BAG))
-    probes = [unit(setup, from_chance, encoder(setup, DOUBLED, ALL)) for setup in ("full", "CW")]
-    negated = {model: trained_runs(right, model, "full", half=DOUBLED) for model in (ENCODER, BAG, BILSTM)}
+    rows = unit("", share_interval, trained_answers(right, ENCODER, "full"))
     always_not = baseline_table({"test": test})[["accuracy", "low", "high"]]
-    return {
-        "N1": unit("", share_interval, encoder("full")).pipe(with_control, {"": tuple(always_not.iloc[0])}),
-        "N2": gain_over_warrants(right, "full"),
-        "N3": together([gain_over_warrants(right, setup) for setup in ("RW", "CW")]),
-        "N4": productivity_of_cue(cues),
-        "N5": together(probes).assign(control=0.0),
-        "N7": unit("", gap, encoder("full"), control=[bag("full")]),
-        "N8": together([unit(model, share_interval, runs) for model, runs in negated.items()]),
-        "N9": loss_without_cue_heads(encoder("W"), test, ablated),
-    }
+    return with_control(rows, {"": tuple(always_not.iloc[0])})
 
 
-def trained_runs(
+def gains_over_warrants(right: xr.DataArray, *setups: str) -> pd.DataFrame:
+    """N2, N3: how far the encoder's accuracy in set-ups is from that with warrants alone; control: a bag of vectors."""
+    units = []
+    for setup in setups:
+        pairs = ([trained_answers(right, model, name) for name in (setup, "W")] for model in (ENCODER, BAG))
+        sides, control = pairs
+        units.append(unit(f"{setup} - W", gap_of_setups, *sides, control=control))
+    return together(units)
+
+
+def distance_from_chance(right: xr.DataArray) -> pd.DataFrame:
+    """N5: how far the encoder trained on the adversarial set is from one half on it, by set-up."""
+    runs = {setup: trained_answers(right, ENCODER, setup, DOUBLED, ALL) for setup in ("full", "CW")}
+    return together([unit(setup, from_chance, side) for setup, side in runs.items()]).assign(control=0.0)
+
+
+def gap_by_cue(right: xr.DataArray, test: Sequence[Argument]) -> pd.DataFrame:
+    """N7: accuracy where "not" is right minus where it is wrong, with the full input; control: a bag of vectors."""
+    gap = partial(gap_interval, signs=follows_cue(test))
+    encoder, bag = (trained_answers(right, model, "full") for model in (ENCODER, BAG))
+    return unit("", gap, encoder, control=[bag])
+
+
+def accuracy_on_copies(right: xr.DataArray) -> pd.DataFrame:
+    """N8: accuracy on the negated copies of the arguments, by model."""
+    runs = {model: trained_answers(right, model, "full", half=DOUBLED) for model in (ENCODER, BAG, BILSTM)}
+    return together([unit(model, share_interval, side) for model, side in runs.items()])
+
+
+def trained_answers(
     right: xr.DataArray, model: str, setup: str, trained_on: str = ORIGINAL, half: str = ORIGINAL
 ) -> xr.DataArray:
     """Whether each run that trained successfully is right (see `runs_of`); `reason` says why there is none."""
@@ -98,13 +108,6 @@ def from_chance(right: np.ndarray) -> Interval:
     return size(crossed_interval(right - CHANCE))
 
 
-def gain_over_warrants(right: xr.DataArray, setup: str) -> pd.DataFrame:
-    """How far the accuracy of the encoder in a set-up is from that with warrants alone; control: a bag of vectors."""
-    models, inputs = (ENCODER, BAG), (setup, "W")
-    sides, control = ([trained_runs(right, model, name) for name in inputs] for model in models)
-    return unit(f"{setup} - W", gap_of_setups, *sides, control=control)
-
-
 def productivity_of_cue(cues: pd.DataFrame) -> pd.DataFrame:
     """N4: the productivity of "not" in each split; in the adversarial set it is one half."""
     rows = cues[(cues["cue"] == NOT) & (cues["split"] != ALL)]
@@ -112,16 +115,20 @@ def productivity_of_cue(cues: pd.DataFrame) -> pd.DataFrame:
 
 
 def loss_without_cue_heads(
-    trained: xr.DataArray, test: Sequence[Argument], ablated: Mapping[tuple[str, int], xr.DataArray]
+    right: xr.DataArray, test: Sequence[Argument], ablated: Mapping[tuple[str, int], xr.DataArray]
 ) -> pd.DataFrame:
-    """N9: accuracy lost where "not" is right, and gained where it is wrong, without the cue heads (set-up W)."""
+    """N9: accuracy lost where "not" is right, and gained where it is wrong, without the cue heads (set-up W).
+
+    `ablated` are the logits of `heads.ablate_cue_heads`, by set-up and seed.
+    """
+    trained = trained_answers(right, ENCODER, "W")
     logits = [ablated["W", seed] for seed in trained["seed"].values.tolist() if ("W", seed) in ablated]
     if not logits:
         return not_applicable(trained.attrs["reason"])
     labels, signs = np.array([argument.label for argument in test]), follows_cue(test)
     runs = [array.isel({"class": 0}).copy(data=correctness(array.values, labels)) for array in logits]
-    right = xr.concat(runs, "run").transpose("run", "intervention", "sequence")
-    losses = right.sel(intervention=BASELINE) - right.drop_sel(intervention=BASELINE)
+    answers = xr.concat(runs, "run").transpose("run", "intervention", "sequence")
+    losses = answers.sel(intervention=BASELINE) - answers.drop_sel(intervention=BASELINE)
     sides = losses.sel(intervention=CUE_HEADS), losses.drop_sel(intervention=CUE_HEADS).mean("intervention")
     units = []
     for name, sign in {"lost where it is right": 1, "gained where it is wrong": -1}.items():

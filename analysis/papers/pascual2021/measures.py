@@ -1,6 +1,5 @@
 """What each claim on attention and attribution measures, from the tables of the notebooks (no torch)."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -24,17 +23,16 @@ UNDEFINED = "the abstract does not define a pattern"
 ENDS = ["value", "low", "high"]
 
 
-def measures(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """The frame of every claim by its id; `tables`: discrepancy, effective, survival, sinks."""
-    layers = tables["discrepancy"].query("pair == @WHOLE and head.isna() and layer > 0")
-    divergence = layers[(layers["measure"] == JSD) & (layers["tokens"] == "all")]
-    return {
-        "P1": mean_by(divergence, "task"),
-        "P2": mean_by(layers[layers["measure"] == RATIO].replace({"tokens": TOKENS}), "tokens"),
-        "P4": not_applicable(UNDEFINED),
-        "P5": delimiter_labels_left(tables["effective"]),
-        "P6": agreement_of_syntactic_labels(tables["survival"], tables["sinks"]),
-    }
+def divergence(discrepancy: pd.DataFrame) -> pd.DataFrame:
+    """P1: divergence of attention and attribution (bits), mean of the layers from 1 on, by task."""
+    layers = discrepancy.query("pair == @WHOLE and head.isna() and layer > 0")
+    return mean_by(layers[(layers["measure"] == JSD) & (layers["tokens"] == "all")], "task")
+
+
+def share_of_mixing(discrepancy: pd.DataFrame) -> pd.DataFrame:
+    """P2: divergence by mixing over that by values and softmax, mean of the layers from 1 on, by kind of tokens."""
+    layers = discrepancy.query("pair == @WHOLE and head.isna() and layer > 0")
+    return mean_by(layers[layers["measure"] == RATIO].replace({"tokens": TOKENS}), "tokens")
 
 
 def mean_by(rows: pd.DataFrame, unit: str) -> pd.DataFrame:

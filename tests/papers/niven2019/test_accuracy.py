@@ -5,10 +5,10 @@ import xarray as xr
 from removals import logits
 from scipy import stats
 
-from analysis.papers.niven2019 import accuracy
+from analysis.papers.niven2019 import accuracy, measures
 from analysis.papers.niven2019.accuracy import accuracy_table, reliance_table, summary_table
 from analysis.papers.niven2019.arguments import cue_table, follows_cue, load_arguments
-from analysis.papers.niven2019.measures import CLAIMS, measures, size
+from analysis.papers.niven2019.measures import CLAIMS, size
 from analysis.papers.niven2019.negation import adversarial
 from analysis.statistics.claims import claim_table
 from analysis.statistics.intervals import crossed_interval
@@ -108,7 +108,22 @@ OFF = OFF.assign_coords(sequence=[argument.id for argument in TEST])
 
 
 def frames(untrained: tuple[int, ...] = ()) -> dict[str, pd.DataFrame]:
-    return measures(answers_of(RUNS, untrained), TEST, CUES, {("W", seed): OFF for seed in (0, 1, 2)})
+    return frames_of(answers_of(RUNS, untrained), {("W", seed): OFF for seed in (0, 1, 2)})
+
+
+def frames_of(answers: xr.Dataset, ablated: dict) -> dict[str, pd.DataFrame]:
+    """The units of the claims of the notebooks of Niven and Kao 2019."""
+    right = accuracy.right_answers(answers)
+    return {
+        "N1": measures.accuracy_of_encoder(right, TEST),
+        "N2": measures.gains_over_warrants(right, "full"),
+        "N3": measures.gains_over_warrants(right, "RW", "CW"),
+        "N4": measures.productivity_of_cue(CUES),
+        "N5": measures.distance_from_chance(right),
+        "N7": measures.gap_by_cue(right, TEST),
+        "N8": measures.accuracy_on_copies(right),
+        "N9": measures.loss_without_cue_heads(right, TEST, ablated),
+    }
 
 
 def values(frame: pd.DataFrame, column: str = "value") -> dict[str, float]:
@@ -146,9 +161,7 @@ def test_runs_that_did_not_train_are_no_evidence():
 
 
 def test_two_runs_of_a_model_decide_nothing_about_its_accuracy():
-    twice = measures(
-        answers_of([run for run in RUNS if run[3] < 2]), TEST, CUES, {("W", 0): OFF, ("W", 1): OFF}
-    )
+    twice = frames_of(answers_of([run for run in RUNS if run[3] < 2]), {("W", 0): OFF, ("W", 1): OFF})
     rows = claim_table(CLAIMS, twice).set_index("claim").loc[["N1", "N2", "N7", "N8", "N9"]]
     assert rows["verdict"].eq("inconclusive").all()
     assert rows["reason"].str.contains("2 runs").all()
@@ -157,7 +170,7 @@ def test_two_runs_of_a_model_decide_nothing_about_its_accuracy():
 def test_differences_of_set_ups_count_in_both_directions():
     """The full input is worse than the warrants alone, which is no less of a difference."""
     runs = [(*FULL, seed, FOLLOWER) for seed in range(3)] + [(*W, seed, RIGHT) for seed in range(3)]
-    row = measures(answers_of(runs), TEST, CUES, {})["N2"].iloc[0]
+    row = frames_of(answers_of(runs), {})["N2"].iloc[0]
     difference = crossed_interval(np.stack([(FOLLOWER == RIGHT)[:40] - 1.0] * 3))
     assert row["value"] == pytest.approx(1 - SHARE)
     assert [row["high"], row["low"]] == pytest.approx([-difference[1], -difference[2]])

@@ -3,7 +3,9 @@
 from chapters import opened_results, run_cells
 
 from analysis.encoders.models import load_encoder
+from analysis.papers.pande2021.measures import CLAIMS
 from analysis.scores.extraction import scored_with_controls
+from analysis.study.claims import judged
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
 
@@ -19,5 +21,5 @@ def test_claims_of_an_encoder_in_a_folder(tiny, monkeypatch, tmp_path):
     monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
     saved = opened_results(monkeypatch, scores, control)
     run_cells("04_claims", f"tasks, replicates, encoder = ['toy-mrpc'], 99, {str(folder)!r}")
-    claims = saved.load_table("claims-pande2021").set_index("claim")
+    claims = judged(saved, CLAIMS).set_index("claim")
     assert claims.loc["C9b", "token"] in ("[CLS]", "[SEP]")

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from analysis.papers.pande2021 import published
+from analysis.papers.pande2021 import measures, published
 from analysis.papers.pande2021.evidence import Evidence, evidence_of_labels, restricted_to
-from analysis.papers.pande2021.measures import CLAIMS, measures
+from analysis.papers.pande2021.measures import CLAIMS, claim_of_labels
 from analysis.statistics.claims import claim_table
 from analysis.statistics.roles import MASSES, PUBLISHED_ROLES
 
@@ -40,7 +40,7 @@ def several(layers, task: str) -> dict[tuple[str, str], set[tuple[int, int]]]:
 
 
 def values(name: str, evidence: Evidence) -> dict[str, float]:
-    return measures(evidence)[name].dropna(subset="value").set_index("unit")["value"].to_dict()
+    return claim_of_labels(name, evidence).dropna(subset="value").set_index("unit")["value"].to_dict()
 
 
 LOCAL = {("mrpc", "local"): block([0], range(5)), ("mrpc", "syntactic"): block([0], [0, 1, 9])}
@@ -89,29 +89,30 @@ def changes(layers: int = 12) -> Evidence:
 
 @pytest.mark.parametrize("layers", [12, 6])
 def test_changes_of_layers_attention_that_the_sink_loses_and_extreme_p_values(layers):
-    frames = measures(changes(layers), sinks=("cls",))
-    assert frames["C9a"]["value"].item() == pytest.approx((3 - 1) / 7)
-    sink = frames["C9b"].iloc[0]
+    evidence = changes(layers)
+    assert measures.later_layers_change(evidence)["value"].item() == pytest.approx((3 - 1) / 7)
+    sink = measures.sink_loses(evidence, ("cls",)).iloc[0]
     assert sink["token"] == "[CLS]"
     assert (sink["value"], sink["control"]) == pytest.approx((0.2, 0.1))
-    assert frames["C10"]["value"].item() == 0.5
+    assert measures.extreme_p_values(evidence)["value"].item() == 0.5
 
 
 def test_controls_have_the_same_measure_and_untrained_runs_are_left_out():
     evidence = roles({("qqp", "block"): block([0], range(6)), ("mrpc", "block"): block([0], range(6))})
     control = roles({("qqp", "block"): block([5], range(6)), ("mrpc", "block"): block([0], range(6))})
     untested = Evidence(labels=control.labels.where(control.labels == 1))  # a constant control has no p
-    frame = measures(evidence, restricted_to(untested, evidence))["C6"].set_index("unit")
+    frame = claim_of_labels("C6", evidence, restricted_to(untested, evidence)).set_index("unit")
     assert frame["control"].to_dict() == {"qqp": 0, "mrpc": 1}
-    rows = measures(evidence.with_trained({("qqp", 0)}))["C6"].set_index("unit")
+    rows = claim_of_labels("C6", evidence.with_trained({("qqp", 0)})).set_index("unit")
     assert rows.loc["mrpc", "reason"] == "no run trained successfully"
     assert (rows.loc["qqp", "value"], rows.loc["qqp", "runs"]) == (1, 1)
 
 
 def test_values_of_the_released_maps():
-    released = measures(evidence_of_labels(published.roles()))
-    table = claim_table(CLAIMS, {}, released).set_index("claim")["published_estimate"]
+    released = evidence_of_labels(published.roles())
+    units = {name: claim_of_labels(name, changes(), released=released) for name in measures.BY_LABEL}
+    table = claim_table(CLAIMS, units).set_index("claim")["published_estimate"]
     assert table["C2"] == pytest.approx(0.67, abs=0.005)
     assert table["C6"] == pytest.approx(0.52, abs=0.005)
     assert table[["C9a", "C9b", "C10"]].isna().all()
-    assert [claim.id for claim in CLAIMS] == [*released, "C9a", "C9b", "C10"]
+    assert [claim.id for claim in CLAIMS] == [*measures.BY_LABEL, "C9a", "C9b", "C10"]

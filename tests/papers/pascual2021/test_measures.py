@@ -3,7 +3,8 @@ from itertools import product
 import pandas as pd
 import pytest
 
-from analysis.papers.pascual2021.measures import CLAIMS, JSD, MIXING, RATIO, VALUES, WHOLE, measures
+from analysis.papers.pascual2021 import measures
+from analysis.papers.pascual2021.measures import CLAIMS, JSD, MIXING, RATIO, VALUES, WHOLE
 from analysis.statistics.claims import claim_table
 
 RUNS = [("mrpc", "pretrained"), ("mrpc", "finetuned"), ("qqp", "finetuned")]
@@ -47,7 +48,14 @@ TABLES = {
 
 
 def judged(**tables: pd.DataFrame) -> pd.DataFrame:
-    return claim_table(CLAIMS, measures(TABLES | tables)).set_index("claim")
+    """The claims of the notebook, from its tables."""
+    tables = TABLES | tables
+    return claim_table(CLAIMS, {
+        "P1": measures.divergence(tables["discrepancy"]),
+        "P2": measures.share_of_mixing(tables["discrepancy"]),
+        "P5": measures.delimiter_labels_left(tables["effective"]),
+        "P6": measures.agreement_of_syntactic_labels(tables["survival"], tables["sinks"]),
+    }).set_index("claim")  # fmt: skip
 
 
 def test_tables_that_support_the_claims():
