@@ -1,1 +1,1 @@
-"""Maps to numbers: sieves, their contraction with maps, and the one streaming pass."""
+"""Maps to numbers: sieves, sources of maps, and the one streaming pass that multiplies them."""

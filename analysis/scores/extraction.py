@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 import xarray as xr
-from jaxtyping import Float
+from jaxtyping import Float, Float32, Int
 from torch import Tensor
 
 from analysis.control_scores import DIMENSIONS, all_control_sieves, control_bank
@@ -15,12 +15,13 @@ from analysis.encoders.models import Encoder, cached_casts
 from analysis.encoders.tap import Attention, read_layers
 from analysis.errors import InputError
 from analysis.roles import ROLES
-from analysis.scores.contraction import Cells, Contraction, Form
-from analysis.scores.maps import CONTROLS, ReadMaps, Source, find_source
-from analysis.scores.sieves import Sieve, by_label, resolve
+from analysis.scores.maps import CONTROLS, ReadMaps, Source, find_source, row_entropies
+from analysis.scores.sieves import Sieve, relation_cells, resolve
 from analysis.texts.examples import Example, Relations, as_sequences, clusters
 
+Contract = Callable[..., Float[Tensor, "batch role head"]]
 Statistic = Callable[[Attention, Sequence[Layout]], Tensor]  # one number for every sequence and head
+WEIGHTS = 2**26  # that the matrices of a batch may have: 256 MB
 
 
 class Scored(NamedTuple):
@@ -67,7 +68,8 @@ def extract_states(
 
     All states share the tokenizer, sieves and batches. `maps` is a source of maps or its name ("attention",
     "uniform", "shuffled", "twin", "spread", or one of `papers.pascual2021.attribution` once imported). `max_tokens`
-    cuts a sequence; `budget` limits the padded tokens of a batch and does not change the result (1e-5). `arithmetic`
+    cuts a sequence; `budget` limits the padded tokens of a batch and does not change the result (1e-5); very many roles
+    make batches smaller. `arithmetic`
     "published" divides the local band as the authors' code does. `statistics` are further numbers for every sequence
     and head, by name; their units are tokens. `segment_ids` as in `layouts`. If the rows of the maps do not sum to 1,
     roles that weight rows by their entropies are absent; the attribute `undefined` names them.
@@ -76,7 +78,7 @@ def extract_states(
     sequences = _prepare(models, examples, relations, max_tokens, segment_ids)
     sieves = resolve(roles, {label for sequence in sequences for label in sequence.pairs}, arithmetic)
     for role, entry in sieves.items():
-        if entry.pooled and relations is None:
+        if entry.labels and relations is None:
             raise InputError(f"role {role!r} needs relations: give relations=parse(examples)")
     statistics = statistics or {}
     scores, units = _scored(models, sequences, sieves, statistics, source, budget, progress)
@@ -168,13 +170,15 @@ def _scored(
     scores = np.empty(shape, np.float32)
     units = np.repeat([[len(layout)] for layout in tokenised], count, axis=1).astype(np.int32)
     sources = [source.prepared(model, tokenised, budget, progress) for model in models]
+    matrices = sum(not entry.labels for entry in sieves.values())
+    budget = min(budget, WEIGHTS // max(1, matrices * max(map(len, tokenised))))
     with cached_casts(*models):
         for indices, batch, check in stream(tokenised, budget, source.name, progress):
             scored = [sequences[index] for index in indices]
-            contraction, units[indices, : len(sieves)] = stack(scored, sieves, models[0].device)
+            contract, units[indices, : len(sieves)] = stack(scored, sieves, models[0].device)
             for model, read, model_scores in zip(models, sources, scores, strict=True):
                 model_scores[indices] = score_batch(
-                    model, batch, contraction, check, read, [*statistics.values()]
+                    model, batch, contract, check, read, [*statistics.values()]
                 )
     return scores, units
 
@@ -221,39 +225,54 @@ def read_sieves(
     """The sieves of one sequence: a matrix for every role that the sequence has."""
     [sequence] = _prepare([encoder], [example], relations, max_tokens)
     entries = resolve(roles, set(sequence.pairs), "corrected")
-    matrices = {role: entry.matrix(sequence.layout, sequence.pairs) for role, entry in entries.items()}
+    matrices = {role: entry.function(sequence.layout, sequence.pairs) for role, entry in entries.items()}
     return {role: matrix for role, matrix in matrices.items() if matrix is not None}
 
 
 def stack(
     batch: Sequence[Scored], sieves: Mapping[str, Sieve], device: torch.device | str = "cpu"
-) -> tuple[Contraction, np.ndarray]:
-    """The sieves of a batch, and the number of tokens or word pairs of each (sequence, role), 0 if it is absent."""
-    pairs = by_label([sequence.pairs for sequence in batch])
-    ranges = {j: entry.pooled(pairs) for j, entry in enumerate(sieves.values()) if entry.pooled}
-    functions = {j: item for j, item in enumerate(sieves.items()) if j not in ranges}
-    forms = [_forms(sequence, functions) for sequence in batch]
-    units = np.zeros((len(batch), len(sieves)), np.int32)
-    for i, row in enumerate(forms):
-        units[i, list(row)] = [form.units for form in row.values()]
-    for j, (sequences, _) in ranges.items():
-        units[:, j] = np.bincount(sequences, minlength=len(batch))
+) -> tuple[Contract, Int[np.ndarray, "sequence role"]]:
+    """The function from the maps of a layer to sum(sieve * map), and the units of every sequence and role.
+
+    Units are tokens or word pairs. They and the sum are 0 if the role is absent. The function takes entropies of rows
+    (batch, head, row; nats) that replace those of the maps.
+    """
+    cells, units = relation_cells([sequence.pairs for sequence in batch], [*sieves.values()])
+    sequence, role, row, column, weight = (torch.from_numpy(part).to(device) for part in cells)
+    numbers = [j for j, entry in enumerate(sieves.values()) if not entry.labels]
+    matrices = {name: entry for name, entry in sieves.items() if not entry.labels}
+    weights, units[:, numbers] = _stacked(batch, matrices)
+    stacked = torch.from_numpy(weights).to(device)
+    weighed = [place for place, entry in enumerate(matrices.values()) if entry.entropy]
+
+    def contract(maps: Attention, entropies: Tensor | None = None) -> Float[Tensor, "batch role head"]:
+        # Row by row, then over rows: one sum over a whole map would have ten times the rounding error.
+        rows = maps.transpose(1, 2) @ stacked.to(maps.dtype).mT  # sequence, row, head, role
+        if weighed:
+            entropies = row_entropies(maps) if entropies is None else entropies
+            rows[..., weighed] *= entropies.mT[..., None]
+        result = maps.new_zeros(*units.shape, maps.shape[1])
+        result[:, numbers] = rows.sum(1).mT
+        values = maps[sequence, :, row, column] * weight[:, None].to(maps.dtype)
+        result.flatten(0, 1).index_add_(0, sequence * len(sieves) + role, values)
+        return result
+
+    return contract, units
+
+
+def _stacked(
+    batch: Sequence[Scored], sieves: Mapping[str, Sieve]
+) -> tuple[Float32[np.ndarray, "sequence row role column"], Int[np.ndarray, "sequence role"]]:
+    """The matrices of a batch, 0 where a role is absent, and how many rows of each have weights."""
     longest = max(len(sequence.layout) for sequence in batch)
-    entropy = [entry.entropy for entry in sieves.values()]
-    return Contraction(forms, entropy, longest, device, ranges), units
-
-
-def _forms(sequence: Scored, sieves: Mapping[int, tuple[str, Sieve]]) -> dict[int, Form]:
-    """The forms of the roles that a sequence has, by number."""
-    forms = {}
-    for number, (role, entry) in sieves.items():
-        form = entry.function(sequence.layout, sequence.pairs)
-        if isinstance(form, np.ndarray):
-            _check_sieve(role, form, len(sequence.layout))
-            form = Cells.of(form)
-        if form is not None:
-            forms[number] = form
-    return forms
+    weights = np.zeros((len(batch), longest, len(sieves), longest), np.float32)
+    for (layout, pairs), padded in zip(batch, weights, strict=True):
+        for j, (role, entry) in enumerate(sieves.items()):
+            matrix = entry.function(layout, pairs)
+            if matrix is not None:
+                _check_sieve(role, matrix, len(layout))
+                padded[: len(layout), j, : len(layout)] = matrix
+    return weights, weights.any(axis=3).sum(axis=1)
 
 
 def _check_sieve(role: str, matrix: np.ndarray, length: int) -> None:
@@ -270,7 +289,7 @@ def _check_sieve(role: str, matrix: np.ndarray, length: int) -> None:
 def score_batch(
     encoder: Encoder,
     batch: Sequence[Layout],
-    contraction: Contraction,
+    contract: Contract,
     check: bool = False,
     source: ReadMaps = read_layers,
     statistics: Sequence[Statistic] = (),
@@ -283,7 +302,7 @@ def score_batch(
     collected: list[Tensor] = []
 
     def read(layer: int, attention: Attention, entropies: Tensor | None = None) -> None:
-        biases = contraction(attention, entropies) * lengths[:, None, None]
+        biases = contract(attention, entropies) * lengths[:, None, None]
         measured = [statistic(attention, batch)[:, None] for statistic in statistics]
         collected.append(torch.cat([biases, *measured], dim=1) if measured else biases)
 

@@ -14,8 +14,8 @@ from analysis.encoders.layout import Layout, stream
 from analysis.encoders.models import Encoder, cached_casts
 from analysis.encoders.tap import Attention, Read, read_layers, uniform_rows
 from analysis.errors import InputError
-from analysis.scores.contraction import row_entropies
 
+AT_ONCE = 2**18  # cells of maps whose logarithms fit in the cache
 KINDS = 3  # of tokens: word piece, [CLS], [SEP]
 PADDING = KINDS
 
@@ -130,6 +130,17 @@ def spread(of: str | ReadMaps | Source = "attention") -> Source:
         return maps, row_entropies(attention).to(maps.dtype)
 
     return changed(with_entropies, of, "spread")
+
+
+def row_entropies(attention: Float[Tensor, "batch head row token"]) -> Float[Tensor, "batch head row"]:
+    """The entropy of every row of attention (nats)."""
+    maps_at_once = max(1, AT_ONCE // max(1, attention.shape[2] * attention.shape[3]))
+    entropies = []
+    for maps in attention.flatten(0, 1).split(maps_at_once):
+        # torch.special.entr gives the same in twice the time: its logarithm is not vectorised.
+        logarithms = maps.clamp_min(torch.finfo(maps.dtype).tiny).log_()
+        entropies.append(-logarithms.mul_(maps).sum(-1))
+    return torch.cat(entropies).reshape(attention.shape[:3])
 
 
 def twin(of: str | ReadMaps | Source = "attention") -> Source:

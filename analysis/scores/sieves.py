@@ -7,44 +7,38 @@ for the windows of the authors' code. If the role is absent from a sequence, the
 returns None. A new role is a new function with the decorator `sieve`.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float, Float32, Int
 
 from analysis.encoders.layout import Layout, WordPairs, across, same_pieces
 from analysis.errors import InputError
 from analysis.roles import RELATIONS, REVERSED
-from analysis.scores.contraction import Cells, Columns, Form, Matrix, Ranges
 from analysis.texts.examples import UNIVERSAL
 
-Function = Callable[[Layout, WordPairs], Form | np.ndarray | None]
+Matrix = Float[np.ndarray, "token token"]
+Function = Callable[[Layout, WordPairs], Matrix | None]
 
 PUBLISHED = "_published"
-TEXTS = np.array([[0], [1]])
 
 
 @dataclass(frozen=True)
 class Sieve:
-    """A role: its function and the kind of its score.
+    """A role: its function, which gives T x T weights, or None if the role is absent, and the kind of its score.
 
-    The function returns a T x T array or one of the compact forms of `forms`, or None if the role is absent.
-    `entropy` multiplies each row of a map by the row's entropy (nats). `bank` marks the elementary sieves. `pooled`
-    gives the word pairs over which the score of a relation is a mean, for many sequences at once.
+    `entropy` multiplies each row of a map by the row's entropy (nats). `bank` marks the elementary sieves. `labels` are
+    the relations whose word pairs the sieve pools; `backward` exchanges dependent and head.
     """
 
     function: Function
     entropy: bool = False
     bank: bool = False
-    pooled: Callable[[Mapping[str, Ranges]], Ranges] | None = None
-
-    def matrix(self, layout: Layout, pairs: WordPairs) -> Matrix | None:
-        """The full T x T weights of the role for one sequence."""
-        form = self.function(layout, pairs)
-        return form.matrix() if isinstance(form, Form) else form
+    labels: tuple[str, ...] = ()
+    backward: bool = False
 
 
 SIEVES: dict[str, Sieve] = {}
@@ -75,42 +69,26 @@ def rows(mask: Bool[np.ndarray, "token token"]) -> Matrix | None:
     return (mask / np.where(used, counts, 1)[:, None] / used.sum()).astype(np.float32)
 
 
-def columns(marks: Bool[np.ndarray, " token"]) -> Columns | None:
+def columns(marks: Bool[np.ndarray, " token"]) -> Matrix | None:
     """The marked tokens, for every token of the sequence."""
-    count = np.count_nonzero(marks)
-    return Columns(_every_row(len(marks)), marks[None] * np.float32(1 / count)) if count else None
+    length, count = len(marks), np.count_nonzero(marks)
+    return np.broadcast_to(marks * np.float32(1 / (count * length)), (length, length)) if count else None
 
 
-@lru_cache(maxsize=4096)
-def _every_row(length: int) -> np.ndarray:
-    return np.full((1, length), 1 / length, np.float32)
-
-
-def grouped(rows: Bool[np.ndarray, "group token"], marks: Bool[np.ndarray, "group token"]) -> Columns | None:
-    """Marked tokens for marked rows, group by group; the rows of a group without marked tokens have no sieve."""
-    used = rows.any(axis=1) & marks.any(axis=1)
-    if not used.any():
-        return None
-    rows, columns = rows[used].astype(np.float32), marks[used].astype(np.float32)
-    return Columns(rows / rows.sum(), columns / columns.sum(axis=1, keepdims=True))
-
-
-@lru_cache(maxsize=4096)
-def band(length: int, first: int, last: int, published: bool = False) -> Cells | None:
+@lru_cache(maxsize=64)  # the windows and offsets of two lengths: batches are sorted by length
+def band(length: int, first: int, last: int, published: bool = False) -> Matrix | None:
     """The tokens `first` to `last` positions after the current one (before it, if negative), inside the sequence.
 
     The divisor of the authors' code (`published`) counts one position past the end of the sequence for the last `last`
     tokens: their rows sum to less than the others.
     """
-    steps = np.arange(first, last + 1)
-    places = np.arange(length)[:, None] + steps
-    rows, diagonals = np.nonzero((places >= 0) & (places < length))
-    if not len(rows):
-        return None
-    sizes = np.bincount(rows, minlength=length)
-    used = np.count_nonzero(sizes)
-    sizes = sizes + (published & (np.arange(length) >= length - last))
-    return Cells(rows, rows + steps[diagonals], (1 / sizes[rows] / used).astype(np.float32), length)
+    positions = np.arange(length)
+    offsets = positions - positions[:, None]
+    matrix = rows((offsets >= first) & (offsets <= last))
+    if matrix is not None and published:
+        sizes = np.count_nonzero(matrix, axis=1)
+        matrix *= (sizes / (sizes + (positions >= length - last)))[:, None]
+    return matrix
 
 
 def _register_band(name: str, first: int, last: int, published: bool = False) -> None:
@@ -127,38 +105,38 @@ for _suffix in ("", PUBLISHED):
 
 
 @sieve("cls", bank=True)
-def cls(layout: Layout, pairs: WordPairs) -> Columns | None:
+def cls(layout: Layout, pairs: WordPairs) -> Matrix | None:
     """[CLS]."""
     return columns(layout.cls)
 
 
 @sieve("sep", bank=True)
-def sep(layout: Layout, pairs: WordPairs) -> Columns | None:
+def sep(layout: Layout, pairs: WordPairs) -> Matrix | None:
     """Every [SEP]."""
     return columns(layout.sep)
 
 
 @sieve("sep_first", bank=True)
-def sep_first(layout: Layout, pairs: WordPairs) -> Columns | None:
+def sep_first(layout: Layout, pairs: WordPairs) -> Matrix | None:
     """The [SEP] that ends the first text; both of those between two texts, where a tokenizer puts two there."""
     return columns(layout.sep & (np.cumsum(layout.text == 1) == 0))
 
 
 @sieve("sep_last", bank=True)
-def sep_last(layout: Layout, pairs: WordPairs) -> Columns | None:
+def sep_last(layout: Layout, pairs: WordPairs) -> Matrix | None:
     """The [SEP] that ends a pair; absent from single texts, which have only one [SEP]."""
     last = np.cumsum(layout.sep) == layout.sep.sum()
     return columns(layout.sep & last) if layout.text.max() > 0 else None
 
 
 @sieve("delimiter", bank=True)
-def delimiter(layout: Layout, pairs: WordPairs) -> Columns | None:
+def delimiter(layout: Layout, pairs: WordPairs) -> Matrix | None:
     """[CLS] and every [SEP] (Pande 2021)."""
     return columns(layout.cls | layout.sep)
 
 
 @sieve("punctuation", bank=True)
-def punctuation(layout: Layout, pairs: WordPairs) -> Columns | None:
+def punctuation(layout: Layout, pairs: WordPairs) -> Matrix | None:
     """Every punctuation token."""
     return columns(layout.punctuation)
 
@@ -185,18 +163,18 @@ def match_own(layout: Layout, pairs: WordPairs) -> Matrix | None:
 
 
 @sieve("own_sentence", bank=True)
-def own_sentence(layout: Layout, pairs: WordPairs) -> Columns | None:
+def own_sentence(layout: Layout, pairs: WordPairs) -> Matrix | None:
     """The word pieces of the token's own text; [CLS] counts as part of the first text, every [SEP] of the second.
 
     Pairs only. Departure from the authors' code: special tokens are found by their ids, not by position.
     """
-    return grouped(layout.sentence == TEXTS, layout.text == TEXTS) if layout.text.max() > 0 else None
+    return rows(layout.sentence[:, None] == layout.text) if layout.text.max() > 0 else None
 
 
 @sieve("other_sentence", bank=True)
-def other_sentence(layout: Layout, pairs: WordPairs) -> Columns | None:
+def other_sentence(layout: Layout, pairs: WordPairs) -> Matrix | None:
     """The word pieces of the other text of a pair."""
-    return grouped(layout.sentence == TEXTS, layout.text == 1 - TEXTS) if layout.text.max() > 0 else None
+    return rows(layout.sentence[:, None] == 1 - layout.text) if layout.text.max() > 0 else None
 
 
 SIEVES["block"] = Sieve(own_sentence, entropy=True, bank=True)
@@ -210,32 +188,53 @@ def relation(*labels: str, backward: bool = False) -> Sieve:
     released code has that direction but never runs it).
     """
 
-    def pooled(pairs: Mapping[str, Ranges]) -> Ranges:
-        parts = [pairs[label] for label in labels if label in pairs]
-        sequences = np.concatenate([np.zeros(0, int), *(part.sequences for part in parts)])
-        ranges = np.concatenate([np.zeros((0, 4), int), *(part.ranges for part in parts)])
-        return Ranges(sequences, ranges[:, [2, 3, 0, 1]] if backward else ranges)
+    def function(layout: Layout, pairs: WordPairs) -> Matrix | None:
+        cells, _ = relation_cells([pairs], [entry])
+        matrix = np.zeros((len(layout), len(layout)), np.float32)
+        np.add.at(matrix, (cells.row, cells.column), cells.weight)
+        return matrix if len(cells.row) else None
 
-    def function(layout: Layout, pairs: WordPairs) -> Cells | None:
-        pooled_pairs = pooled(by_label([pairs]))
-        return Cells(*pooled_pairs.cells()[1:], len(layout)) if len(pooled_pairs.ranges) else None
-
-    return Sieve(function, pooled=pooled)
+    entry = Sieve(function, labels=labels, backward=backward)
+    return entry
 
 
-def by_label(batch: Sequence[WordPairs]) -> dict[str, Ranges]:
-    """The word pairs of several sequences, by relation."""
-    parts_by_label = defaultdict(list)
-    for sequence, pairs in enumerate(batch):
-        for label, word_pairs in pairs.items():
-            parts_by_label[label].append((sequence, word_pairs.ranges))
-    return {
-        label: Ranges(
-            np.repeat([sequence for sequence, _ in parts], [len(ranges) for _, ranges in parts]),
-            np.concatenate([ranges for _, ranges in parts]),
-        )
-        for label, parts in parts_by_label.items()
-    }
+class Cells(NamedTuple):
+    """Single weights of sieves in a batch; a cell that is named twice counts twice."""
+
+    sequence: Int[np.ndarray, " cell"]
+    role: Int[np.ndarray, " cell"]
+    row: Int[np.ndarray, " cell"]
+    column: Int[np.ndarray, " cell"]
+    weight: Float32[np.ndarray, " cell"]
+
+
+def relation_cells(
+    batch: Sequence[WordPairs], sieves: Sequence[Sieve]
+) -> tuple[Cells, Int[np.ndarray, "sequence role"]]:
+    """The cells of the word pairs that relations pool in a batch, and the number of pairs.
+
+    All pairs of a role in a sequence have equal weights, and so have the cells of each pair.
+    """
+    pooled = [
+        (i, j, pairs[label].ranges[:, [2, 3, 0, 1] if entry.backward else slice(None)])
+        for i, pairs in enumerate(batch)
+        for j, entry in enumerate(sieves)
+        for label in entry.labels
+        if label in pairs
+    ]
+    counts = [len(ranges) for *_, ranges in pooled]
+    sequence, role = (np.repeat(np.array([part[axis] for part in pooled], int), counts) for axis in (0, 1))
+    row, row_end, column, column_end = np.concatenate(
+        [np.zeros((0, 4), int), *(part[2] for part in pooled)]
+    ).T
+    units = np.zeros((len(batch), len(sieves)), np.int32)
+    np.add.at(units, (sequence, role), 1)
+    widths = column_end - column
+    sizes = (row_end - row) * widths
+    weights = (1 / (sizes * units[sequence, role])).astype(np.float32)
+    pair = np.repeat(np.arange(len(sizes)), sizes)
+    down, right = np.divmod(np.arange(len(pair)) - (np.cumsum(sizes) - sizes)[pair], widths[pair])
+    return Cells(sequence[pair], role[pair], row[pair] + down, column[pair] + right, weights[pair]), units
 
 
 SIEVES["syntactic"] = relation(*RELATIONS)

@@ -5,13 +5,14 @@ import pytest
 import torch
 import xarray as xr
 from architectures import ARCHITECTURES, HEADS, LAYERS, save
-from oracles import Oracle
+from oracles import Oracle, random_maps
 from transformers import AutoModel
 
 from analysis.encoders.layout import layouts, token_pairs
 from analysis.encoders.models import Encoder, build_tiny, load_encoder
 from analysis.errors import InputError
 from analysis.papers.clark2019 import surface
+from analysis.scores import extraction
 from analysis.scores.extraction import Scored, extract, read_attention, score_batch, stack
 from analysis.scores.sieves import RELATIONS, SIEVES, sieve
 from analysis.texts.examples import Example, Relation, clusters
@@ -130,6 +131,39 @@ def test_batch_size_and_order_do_not_matter(tiny, scores, budget: int):
     assert (result.units.sel(sequence=scores.sequence) == scores.units).all()
 
 
+def test_many_roles_make_batches_small_and_change_nothing(tiny, scores, monkeypatch):
+    sizes = []
+    batched = extraction.stack
+    monkeypatch.setattr(extraction, "stack", lambda batch, *_: sizes.append(len(batch)) or batched(batch, *_))
+    monkeypatch.setattr(extraction, "WEIGHTS", 40 * len(OWN) * max(map(int, scores.tokens)))
+    result = run(tiny, EXAMPLES, roles=ROLES)
+    assert max(sizes) < len(EXAMPLES)
+    xr.testing.assert_allclose(result, scores, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("given", [False, True], ids=["own", "replaced"])
+def test_sums_have_the_precision_of_single_numbers(tiny, given: bool):
+    """Weights and maps of long sequences; also with entropies that replace those of the rows."""
+    texts = " ".join("the old dog saw a red cat , and it ran ." for _ in range(11))
+    batch = [Scored(layout, {}) for layout in layouts(tiny.tokenizer, [Example("a", texts), *EXAMPLES[:2]])]
+    contract, _ = stack(batch, {role: SIEVES[role] for role in BANK})
+    size = max(len(layout) for layout, _ in batch)
+    maps = torch.from_numpy(random_maps(size, 4 * len(batch)).reshape(len(batch), 4, size, size)).double()
+    real = torch.arange(size) < torch.tensor([[len(layout)] for layout, _ in batch])
+    maps = maps * real[:, None, None]
+    entropies = torch.rand(maps.shape[:3], dtype=torch.float64) if given else None
+    exact = contract(maps, entropies)
+    single = contract(maps.float(), None if entropies is None else entropies.float())
+    np.testing.assert_allclose(single, exact, rtol=1e-6)
+    if given:
+        j = BANK.index("block")
+        for i, (layout, _) in enumerate(batch[::2]):
+            block = torch.from_numpy(SIEVES["block"].function(layout, {}))
+            rows = (maps[2 * i, :, : len(layout), : len(layout)] * block).sum(-1)
+            expected = (rows * entropies[2 * i, :, : len(layout)]).sum(-1)
+            np.testing.assert_allclose(exact[2 * i, j], expected, rtol=1e-6)
+
+
 def test_sieve_of_a_user_works_as_a_role(tiny):
     @sieve("next_of_first")
     def next_of_first(layout, pairs):
@@ -151,9 +185,9 @@ def test_damaged_weights_are_not_taken_for_absent_roles(tiny):
     model.encoder.layer[1].attention.self.query.weight.data[0, 0] = torch.nan
     damaged = Encoder("damaged", model, tiny.tokenizer)
     layout = layouts(tiny.tokenizer, EXAMPLES[:1])
-    contraction, _ = stack([Scored(layout[0], {})], {"cls": SIEVES["cls"]})
+    contract, _ = stack([Scored(layout[0], {})], {"cls": SIEVES["cls"]})
     with pytest.raises(InputError, match="^damaged: attention has NaN"):
-        score_batch(damaged, layout, contraction)
+        score_batch(damaged, layout, contract)
     with pytest.raises(RuntimeError, match="do not sum to 1"):
         run(damaged, EXAMPLES, roles=["cls"])
 

@@ -77,7 +77,7 @@ def test_spread_rows_have_the_entropies_of_the_head(tiny, examples):
     result = run(tiny, examples, maps="spread", roles=["block", "own_sentence"], budget=100)
     for number, example in enumerate(examples):
         layout, attention = read_attention(tiny, example)
-        matrix, size = SIEVES["block"].matrix(layout, {}), len(layout)
+        matrix, size = SIEVES["block"].function(layout, {}), len(layout)
         for layer, head in np.ndindex(attention.shape[:2]):
             weights = [entropy(row) for row in attention[layer, head]]
             cells = [matrix[i, j] * weights[i] / size for i in range(size) for j in range(size)]

@@ -17,7 +17,7 @@ def test_uniform_head_scores_one(tiny, texts: tuple[str, ...]):
     [layout] = layouts(tiny.tokenizer, [Example("a", *texts)])
     pairs = random_pairs(len(layout))
     for role, entry in (SIEVES | resolve(None, set(pairs), "corrected")).items():
-        matrix = entry.matrix(layout, pairs)
+        matrix = entry.function(layout, pairs)
         if matrix is not None and not role.endswith("_published"):
             assert matrix.sum() == pytest.approx(1, abs=1e-5), role
 
@@ -28,7 +28,7 @@ def test_published_arithmetic_changes_the_windows_only(tiny):
     pairs = random_pairs(len(layout))
 
     def matrix_of(entry: Sieve) -> np.ndarray | float:
-        matrix = entry.matrix(layout, pairs)
+        matrix = entry.function(layout, pairs)
         return 0.0 if matrix is None else matrix
 
     corrected, published = (

@@ -151,6 +151,6 @@ def _group_means(
 ) -> Float[np.ndarray, "batch group layer head"]:
     """Mean over the token pairs of each group's sieve, which never include padding; NaN if a group is absent."""
     sieves = {group: SIEVES[sieve] for group, sieve in GROUPS.items()}
-    contraction, units = stack([Scored(layout, {}) for layout in batch], sieves, gradients[0].device)
-    means = torch.stack([contraction(layer) for layer in gradients], dim=2).cpu().numpy()
+    contract, units = stack([Scored(layout, {}) for layout in batch], sieves, gradients[0].device)
+    means = torch.stack([contract(layer) for layer in gradients], dim=2).cpu().numpy()
     return np.where(units[:, :, None, None] > 0, means, np.nan)

@@ -16,10 +16,9 @@ from torch import Tensor
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder
 from analysis.encoders.tap import Attention
-from analysis.scores.contraction import Columns, row_entropies
 from analysis.scores.extraction import extract
-from analysis.scores.maps import real_tokens
-from analysis.scores.sieves import SIEVES, columns, grouped, sieve
+from analysis.scores.maps import real_tokens, row_entropies
+from analysis.scores.sieves import SIEVES, Matrix, columns, rows, sieve
 from analysis.statistics.layers import BLOCKS, blocks_of
 from analysis.texts.examples import Example
 
@@ -28,13 +27,13 @@ SMOOTHING = 1e-4  # the share of every row that is spread evenly: zeros have no 
 
 
 @sieve("stops")
-def stops(layout: Layout, pairs: object) -> Columns | None:
+def stops(layout: Layout, pairs: object) -> Matrix | None:
     """Every full stop and comma (section 3.2)."""
     return columns(are_stops(layout))
 
 
 @sieve("content")
-def content(layout: Layout, pairs: object) -> Columns | None:
+def content(layout: Layout, pairs: object) -> Matrix | None:
     """Every token but [CLS], [SEP], full stops and commas (the other tokens of figure 3)."""
     return columns(~(layout.cls | layout.sep | are_stops(layout)))
 
@@ -45,21 +44,21 @@ def are_stops(layout: Layout) -> Bool[np.ndarray, " token"]:
 
 
 @sieve("cls_to_cls")
-def cls_to_cls(layout: Layout, pairs: object) -> Columns | None:
+def cls_to_cls(layout: Layout, pairs: object) -> Matrix | None:
     """[CLS], for [CLS]; the counterpart of `sep_to_sep` for an encoder that rests on [CLS]."""
-    return grouped(layout.cls[None], layout.cls[None])
+    return rows(layout.cls[:, None] & layout.cls)
 
 
 @sieve("sep_to_sep")
-def sep_to_sep(layout: Layout, pairs: object) -> Columns | None:
+def sep_to_sep(layout: Layout, pairs: object) -> Matrix | None:
     """Every [SEP], for each [SEP] (section 3.2)."""
-    return grouped(layout.sep[None], layout.sep[None])
+    return rows(layout.sep[:, None] & layout.sep)
 
 
 @sieve("rest_to_sep")
-def rest_to_sep(layout: Layout, pairs: object) -> Columns | None:
+def rest_to_sep(layout: Layout, pairs: object) -> Matrix | None:
     """Every [SEP], for other tokens (section 3.2)."""
-    return grouped(~layout.sep[None], layout.sep[None])
+    return rows(~layout.sep[:, None] & layout.sep)
 
 
 def mean_row_entropy(attention: Attention, batch: Sequence[Layout]) -> Float[Tensor, "batch head"]:
@@ -138,7 +137,7 @@ def surface_scores(
 
 def cells(layout: Layout) -> Int[np.ndarray, " role"]:
     """The token pairs that each sieve of SHARES marks in a sequence, then all pairs for each of ROW_STATISTICS."""
-    matrices = [SIEVES[sieve].matrix(layout, {}) for sieve, _ in SHARES.values()]
+    matrices = [SIEVES[sieve].function(layout, {}) for sieve, _ in SHARES.values()]
     counts = [0 if matrix is None else np.count_nonzero(matrix) for matrix in matrices]
     return np.array([*counts, *[len(layout) ** 2] * len(ROW_STATISTICS)])
 
@@ -151,9 +150,9 @@ def surface_shares(scores: xr.DataArray) -> xr.DataArray:
     most (T - 1) / T. The share of a sequence without such a pair is 0.
     """
     tokens, separators = scores["tokens"], scores["separators"]
-    rows = {"all": tokens, "cls": 1, "sep": separators, "rest": tokens - separators}
+    row_counts = {"all": tokens, "cls": 1, "sep": separators, "rest": tokens - separators}
     masses = scores.fillna(0) * scores["cells"] / tokens
-    parts = [masses.sel(role=sieve) / rows[kind] for sieve, kind in SHARES.values()]
+    parts = [masses.sel(role=sieve) / row_counts[kind] for sieve, kind in SHARES.values()]
     parts += [scores.sel(role=name) for name in ROW_STATISTICS]
     return xr.concat([part.reset_coords(drop=True) for part in parts], xr.Variable("statistic", COLUMNS))
 

@@ -16,9 +16,8 @@ from analysis.errors import InputError
 from analysis.papers.niven2019.accuracy import ALL, CUE_HEADS, SIGNS
 from analysis.papers.niven2019.arguments import NOT, Argument, as_examples, follows_cue
 from analysis.papers.niven2019.runs import TrainingRun
-from analysis.scores.contraction import Columns
 from analysis.scores.extraction import extract_states
-from analysis.scores.sieves import columns, sieve
+from analysis.scores.sieves import Matrix, columns, sieve
 from analysis.statistics.changes import change_table
 from analysis.statistics.comparison import compare
 from analysis.statistics.head_sets import random_sets
@@ -32,7 +31,7 @@ SCORED = "setup seed layer head n pretrained finetuned difference low high p p_b
 
 
 @sieve(CUE)
-def cue(layout: Layout, pairs: WordPairs) -> Columns | None:
+def cue(layout: Layout, pairs: WordPairs) -> Matrix | None:
     """The pieces of "not" in the last text, the warrant: not, cannot, and the end of n't."""
     return columns(cue_pieces(layout) & (layout.text == layout.text.max()))
 

@@ -28,7 +28,7 @@ def test_cue_marks_the_negations_of_the_warrant_alone(tiny, example: Example, ma
     marks = cue(layout, {})
     assert (marks is None) == (not marked)
     if marked:
-        places = np.flatnonzero(marks.matrix().sum(axis=0))
+        places = np.flatnonzero(marks.sum(axis=0))
         assert [layout.tokens[place] for place in places] == marked
         assert (layout.text[places] == layout.text.max()).all()
 
