@@ -16,14 +16,16 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-task: str = "toy-mrpc"
+task: str = "toy-mrpc"  # the toy task, or with a source a task of GLUE, on which the encoder is fine-tuned
 encoder: str = "minilm"  # minilm, tiny, a checkpoint folder, or a Hugging Face Hub id
+train_n: int | None = 1600  # training examples, None for all
+epochs: int = 1  # passes over the training examples
+
+# seldom changed
 # fine-tuned checkpoints to use instead of training: "models/{task}-{seed}" is filled in
 checkpoint: str | None = None
 source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
-train_n: int | None = 1600  # training examples, None for all
 dev_n: int | None = 200  # examples that choose the best epoch and are scored, None for all
-epochs: int = 1
 batch_size: int = 8
 learning_rate: float = 8e-5
 warmup: float = 0.1  # share of the steps in which the learning rate rises

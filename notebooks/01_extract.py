@@ -21,19 +21,19 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-task: str = "toy-mrpc"
+task: str = "toy-mrpc"  # task whose sequences are scored
 state: str = "pretrained"  # pretrained, or finetuned: the checkpoints that 00_finetune made, one per seed
+n: int | None = 300  # sequences, None for all
+parser: str = "gold"  # gold, a CoNLL-U file, or a spaCy pipeline
+
+# seldom changed
 encoder: str = "minilm"
 checkpoint: str | None = None  # fine-tuned checkpoints to read instead, {task} and {seed} are filled in
 source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
-split: str = "dev"
-n: int | None = 300  # sequences, None for all
-parser: str = "gold"  # gold, a CoNLL-U file, or a spaCy pipeline
 max_tokens: int = 128
 seeds: list[int] = [0, 1]  # of the fine-tuning runs
 seed: int = 0  # of the sample of sequences
 device: str = "cpu"
-precision: str = "float32"  # or bfloat16
 
 # %%
 import numpy as np
@@ -46,9 +46,9 @@ from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse, parser_name
 
 results = Results(profile)
-examples = load_examples(task, source, split, n, seed)
+examples = load_examples(task, source, "dev", n, seed)
 relations = parse(examples, parser, cache=results.parses)
-described = {"source": str(source or task), "split": split, "parser": parser_name(parser), "seed": seed}
+described = {"source": str(source or task), "split": "dev", "parser": parser_name(parser), "seed": seed}
 print(f"{task}, {state}: {len(examples)} sequences, parses: {parser}")
 
 # %% [markdown]
@@ -59,7 +59,7 @@ print(f"{task}, {state}: {len(examples)} sequences, parses: {parser}")
 
 # %%
 models = {
-    run: load_encoder(results.weights(task, run, encoder, checkpoint), device, precision)
+    run: load_encoder(results.weights(task, run, encoder, checkpoint), device)
     for run in seeds_of(state, seeds, checkpoint)
 }
 bank = extract_states(models, examples, relations, max_tokens=max_tokens)

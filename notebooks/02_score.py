@@ -29,16 +29,18 @@
 # tau, window and relations are shared with 02 to 04, 08, 10 and 98: to change them in all, write the section `common` of a
 # profile (README).
 profile: str = "offline"
+tau: float = 3.0  # the score above which a head has a role
+window: int = 2  # tokens on each side that count as local
+relations: list[str] = ["nsubj", "dobj", "amod", "advmod"]  # pooled into the syntactic role
+direction: str = "dependent_to_head"  # or head_to_dependent, both
+
+# seldom changed
 task: str = "toy-mrpc"
 encoder: str = "minilm"
 checkpoint: str | None = None
 max_tokens: int = 128
 seeds: list[int] = [0, 1]  # fine-tuning runs: the first is shown
 device: str = "cpu"
-tau: float = 3.0  # the score above which a head has a role
-window: int = 2  # tokens on each side that count as local
-relations: list[str] = ["nsubj", "dobj", "amod", "advmod"]  # pooled into the syntactic role
-direction: str = "dependent_to_head"  # or head_to_dependent, both
 arithmetic: str = "corrected"  # or published: as the authors' code computes
 weighted_block: bool = True  # multiply the rows of the block role by their entropy, as published
 

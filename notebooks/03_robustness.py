@@ -21,19 +21,21 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-tasks: list[str] = ["toy-mrpc", "toy-qqp", "toy-sst-2", "toy-qnli"]
+tasks: list[str] = ["toy-mrpc", "toy-qqp", "toy-sst-2", "toy-qnli"]  # tasks whose heads are labelled again
+tau: float = 3.0  # the score above which a head has a role: others are tried around it
+sizes: list[int] = [20, 50, 100, 200, 500]  # of samples of the sequences
+draws: int = 20  # samples of each size
+
+# seldom changed
 seeds: list[int] = [0, 1]  # of the fine-tuning runs: the first is examined
 encoder: str = "minilm"
 checkpoint: str | None = None
 source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
-split: str = "dev"
 n: int | None = 300
 parser: str = "gold"
 max_tokens: int = 128
 seed: int = 0  # of samples and the bootstrap
 device: str = "cpu"
-precision: str = "float32"
-tau: float = 3.0
 alpha: float = 0.05
 window: int = 2
 relations: list[str] = ["nsubj", "dobj", "amod", "advmod"]
@@ -42,8 +44,6 @@ arithmetic: str = "corrected"
 weighted_block: bool = True
 minimum: int = 100  # sequences that a corrected label needs
 resamples: int = 999  # of the bootstrap
-sizes: list[int] = [20, 50, 100, 200, 500]  # of samples of the sequences
-draws: int = 20  # samples of each size
 control_n: int = 120  # sequences of the first task that the controls are scored on
 
 # %%
@@ -196,10 +196,10 @@ finding(
 
 # %%
 task = tasks[0]
-control_examples = sample(load_examples(task, source, split, n, seed), control_n, seed)
+control_examples = sample(load_examples(task, source, "dev", n, seed), control_n, seed)
 parses = parse(control_examples, parser, cache=results.parses)
-tuned = load_encoder(results.weights(task, seeds[0], encoder, checkpoint), device, precision)
-untrained = random_encoder(encoder, seed, device, precision)
+tuned = load_encoder(results.weights(task, seeds[0], encoder, checkpoint), device)
+untrained = random_encoder(encoder, seed, device)
 maps = {name: (tuned, name) for name in ("uniform", "shuffled", "twin", "spread")}
 maps |= {"random weights": (untrained, "attention")}
 maps |= {f"offset {step:+d}": (tuned, robustness.offset_head(step)) for step in (-2, -1, 0, 1, 2)}

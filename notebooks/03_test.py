@@ -25,10 +25,12 @@
 # tau, window and relations are shared with 02 to 04, 08, 10 and 98: to change them in all, write the section `common` of a
 # profile (README).
 profile: str = "offline"
-task: str = "toy-mrpc"
+task: str = "toy-mrpc"  # task on which the encoder is fine-tuned and tested
 tau: float = 3.0  # a head has a role if its mean score is above tau; 1 is a head with uniform attention
 alpha: float = 0.05  # level of each test
 minimum: int = 100  # sequences with the role that a corrected label needs: 03_robustness says why
+
+# seldom changed
 resamples: int = 999  # of the bootstrap
 seed: int = 0  # of the bootstrap
 seeds: list[int] = [0, 1]  # fine-tuning runs: the first is tested here, all in 04_compare

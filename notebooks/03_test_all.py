@@ -19,10 +19,12 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-tasks: list[str] = ["toy-mrpc", "toy-qqp", "toy-sst-2", "toy-qnli"]
+tasks: list[str] = ["toy-mrpc", "toy-qqp", "toy-sst-2", "toy-qnli"]  # tasks whose fine-tuned encoders are tested
 tau: float = 3.0  # a head has a role if its mean score is above tau
 alpha: float = 0.05  # level of the tests
 minimum: int = 100  # sequences with the role that a corrected label needs
+
+# seldom changed
 resamples: int = 999  # of the bootstrap
 seed: int = 0  # of the bootstrap
 seeds: list[int] = [0, 1]  # fine-tuning runs; the first is tested here

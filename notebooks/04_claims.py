@@ -23,12 +23,14 @@
 # tau, window and relations are shared with 02 to 04, 08, 10 and 98: to change them in all, write the section `common` of a
 # profile (README).
 profile: str = "offline"
-tasks: list[str] = ["toy-mrpc", "toy-qqp", "toy-sst-2", "toy-qnli"]
+tasks: list[str] = ["toy-mrpc", "toy-qqp", "toy-sst-2", "toy-qnli"]  # tasks over which the claims are judged
+tau: float = 3.0  # a head has a role if its mean score is above tau
+replicates: int = 199  # of the bootstrap
+
+# seldom changed
 seeds: list[int] = [0, 1]  # fine-tuning runs
 encoder: str = "minilm"  # before fine-tuning: where its heads rest
-tau: float = 3.0  # a head has a role if its mean score is above tau
 alpha: float = 0.05
-replicates: int = 199  # of the bootstrap
 seed: int = 0
 window: int = 2
 relations: list[str] = ["nsubj", "dobj", "amod", "advmod"]

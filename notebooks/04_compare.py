@@ -23,14 +23,16 @@
 # tau, window and relations are shared with 02 to 04, 08, 10 and 98: to change them in all, write the section `common` of a
 # profile (README).
 profile: str = "offline"
-tasks: list[str] = ["toy-mrpc", "toy-qqp", "toy-sst-2", "toy-qnli"]
-# fine-tuning runs: the first is compared with the encoder before, all with one another
-seeds: list[int] = [0, 1]
+tasks: list[str] = ["toy-mrpc", "toy-qqp", "toy-sst-2", "toy-qnli"]  # tasks whose encoders are compared
 tau: float = 3.0  # a head has a role if its mean score is above tau
-alpha: float = 0.05
-minimum: int = 100  # sequences with the role that a corrected label needs
 margin: float = 0.5  # score units, a sixth of the usual tau: a smaller change counts as none
 permutations: int = 9999  # sign flips of a test
+
+# seldom changed
+# fine-tuning runs: the first is compared with the encoder before, all with one another
+seeds: list[int] = [0, 1]
+alpha: float = 0.05
+minimum: int = 100  # sequences with the role that a corrected label needs
 resamples: int = 999  # of the bootstrap of labels
 seed: int = 0
 window: int = 2

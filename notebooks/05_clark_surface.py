@@ -20,18 +20,18 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-encoder: str = "minilm"
-passage_source: str = "bundled"  # or a CoNLL-U file with documents, a file of WikiText
-passages: int = 150
-segment_ids: str = "zeros"  # of both paragraphs, as in the authors' code; pair: 0 and 1, as in pre-training
-max_tokens: int = 128
+encoder: str = "minilm"  # encoder whose heads are read
+passages: int = 150  # passages that the heads read
 majority: float = 0.5  # the share of its attention above which a head specialises
+segment_ids: str = "zeros"  # of both paragraphs, as in the authors' code; pair: 0 and 1, as in pre-training
+
+# seldom changed
+passage_source: str = "bundled"  # or a CoNLL-U file with documents, a file of WikiText
+max_tokens: int = 128
 gradient_passages: int = 40
-mask_probability: float = 0.15  # of the masked tokens; 0 masks nothing and takes the loss at every token
 distance_passages: int = 60
 seed: int = 0  # of passages, masks, scaling and permutations
 device: str = "cpu"
-precision: str = "float32"
 
 # %%
 import pandas as pd
@@ -56,7 +56,7 @@ from analysis.texts.passages import load_passages
 
 style()
 results = Results(profile)
-model = load_encoder(encoder, device, precision)
+model = load_encoder(encoder, device)
 results.record_weights(encoder, model.digest)
 examples = load_passages(passage_source, passages, seed, model.tokenizer, max_tokens)
 
@@ -93,7 +93,7 @@ heads_by_block, layers_by_block = surface.block_tables(scores)
 results.save_table(layers_by_block, "clark_layer_blocks")
 layer_blocks = results.load_table("clark_layer_blocks").set_index(["block", "layer"]).to_xarray()
 
-random_weights = random_encoder(encoder, seed, device, precision)
+random_weights = random_encoder(encoder, seed, device)
 random_scores = surface.surface_scores(random_weights, examples, max_tokens, segment_ids)
 control = surface.block_tables(random_scores)[0].assign(encoder="untrained")
 neighbours = pd.concat([heads_by_block.assign(encoder="pretrained"), control], ignore_index=True)
@@ -279,9 +279,7 @@ def gradient_figure(by_head: pd.DataFrame) -> Figure:
 language_model = load_language_model(encoder, device)
 if language_model:
     options = {"max_tokens": max_tokens, "segment_ids": segment_ids, "seed": seed}
-    importance = gradients.gradient_importance(
-        language_model, examples[:gradient_passages], mask_probability, **options
-    )
+    importance = gradients.gradient_importance(language_model, examples[:gradient_passages], **options)
     by_head, by_layer, by_block = gradients.gradient_tables(importance)
     results.save_table(by_layer, "clark_gradients")
     results.save_table(by_head, "clark_gradients_heads")

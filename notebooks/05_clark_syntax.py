@@ -23,21 +23,21 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-encoder: str = "minilm"
+encoder: str = "minilm"  # encoder whose heads are read
+# CoNLL-U files, or folders of them, on which heads and probes are scored; none: the bundled documents
+conllu: list[str] = []
+rows: str = "mean"  # attention from a word is the mean over its pieces; the authors' code takes the "first"
+arcs_minimum: int = 100  # arcs that a relation needs to be scored
+
+# seldom changed
 max_tokens: int = 128
 seed: int = 0
 device: str = "cpu"
-precision: str = "float32"
 alpha: float = 0.05
 resamples: int = 999  # of the bootstrap
-# CoNLL-U files, or folders of them, on which heads and probes are scored; none: the bundled documents
-conllu: list[str] = []
 conllu_train: list[str] = []  # the same for training probes
 conllu_documents: list[str] = []  # the same, with coreference chains (Entity of MISC)
 documents_n: int = 60  # bundled documents of each split
-rows: str = "mean"  # attention from a word is the mean over its pieces; the authors' code takes the "first"
-arcs_minimum: int = 100  # of a relation
-document_limit: int = 128  # word pieces of a document that are read, with special tokens
 probe_seeds: list[int] = [0, 1, 2]
 probe_step: int = 1  # sentences of an update
 train_every: int = 1  # 2: every second sentence of the training files, which halves the time
@@ -69,7 +69,7 @@ from analysis.texts.dependencies import conllu_files, read_trees
 style()
 results = Results(profile)
 made_up = not conllu  # generated texts, beside which no published value stands
-model = load_encoder(encoder, device, precision)
+model = load_encoder(encoder, device)
 results.record_weights(encoder, model.digest)
 bundled = {"folder": results.cache / "documents", "n": documents_n, "seed": seed}
 trees = read_trees(conllu_files(conllu, split="dev", **bundled))
@@ -208,7 +208,7 @@ finding(
 
 # %%
 documents = chains.read_chains(conllu_files(conllu_documents, split="dev", **bundled))
-texts = coreference.beginnings(model, documents.documents, document_limit)
+texts = coreference.beginnings(model, documents.documents)
 left_out = documents.left_out | texts.left_out
 print(f"{len(texts.documents)} texts of {len(documents.documents)} documents; left out: {left_out}")
 
@@ -386,7 +386,7 @@ finding(
 # %%
 training = read_trees(conllu_files(conllu_train, split="train", **bundled)).words
 training = training[training["sentence"] % train_every == 0]
-random_layers = random_encoder(encoder, seed, device, precision, keep_embeddings=True)
+random_layers = random_encoder(encoder, seed, device, keep_embeddings=True)
 probe_scores, vectors, digest = probes.probe_table(
     [model, random_layers], training, trees.words, probe_seeds, glove, max_tokens, probe_step
 )

@@ -22,25 +22,25 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-tasks: list[str] = ["toy-mrpc", "toy-qqp"]
+tasks: list[str] = ["toy-mrpc", "toy-qqp"]  # tasks whose classifiers lose heads
+scored_n: int | None = 100  # dev sequences that every change is measured on, None for all
+chosen_n: int = 50  # training examples on which the remaining head of a layer is chosen
+alpha: float = 0.05  # level of the tests
+
+# seldom changed
 encoder: str = "minilm"
 checkpoint: str | None = None  # fine-tuned checkpoints instead of ours: "models/{task}-{seed}" is filled in
 source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
-scored_n: int | None = 100  # dev sequences that every change is measured on, None for all
-chosen_n: int = 50  # training examples on which the remaining head of a layer is chosen
 # Two data sets of one question: effects of the first one's model on both are compared. The dev set of a task, or
 # another split of it: "mnli dev_mismatched".
 transfer_sets: list[str] = ["toy-mrpc", "toy-qqp"]
 seeds: list[int] = [0, 1]  # of the fine-tuning runs
 ablated_runs: int = 1  # runs of each task in which single heads are ablated; later sections take the first
 seed: int = 0  # of the sample of sequences, the bootstrap and the swaps
-sequences_at_once: int = 32
 max_tokens: int = 128
-alpha: float = 0.05
 resamples: int = 999  # of the bootstrap
 permutations: int = 9999  # swaps of answers
 device: str = "cpu"
-precision: str = "float32"
 
 # %%
 import matplotlib.pyplot as plt
@@ -87,8 +87,8 @@ tests = {"alpha": alpha, "resamples": resamples, "permutations": permutations, "
 # %%
 def predict_run(run, examples, ablations):
     """Logits (intervention, sequence, class) of a fine-tuned classifier: whole ("none"), then with each ablation."""
-    classifier = load_classifier(weights[run], run[0], device, precision)
-    options = {"batch_size": sequences_at_once, "max_tokens": max_tokens, "cache": results.logits}
+    classifier = load_classifier(weights[run], run[0], device)
+    options = {"max_tokens": max_tokens, "cache": results.logits}
     return predict(classifier, examples, ablations(classifier), **options)
 
 

@@ -23,28 +23,28 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-tasks: list[str] = ["toy-mrpc", "toy-qqp"]
+tasks: list[str] = ["toy-mrpc", "toy-qqp"]  # tasks whose classifiers are pruned
+scored_n: int | None = 100  # dev sequences that every score is of, None for all
+importance_n: int = 100  # training examples that importance is measured on
+fractions: list[float] = [0.1, 0.5, 1.0]  # of the steps of fine-tuning
+
+# seldom changed
 encoder: str = "minilm"
 checkpoint: str | None = None  # fine-tuned checkpoints instead of ours: "models/{task}-{seed}" is filled in
 source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
-scored_n: int | None = 100  # dev sequences that every score is of, None for all
-importance_n: int = 100  # training examples that importance is measured on
 again_n: int = 50  # the first of these serve to measure it again after every step
 random_orders: int = 2
 course_tasks: list[str] = ["toy-mrpc"]  # fine-tuned again, and pruned on the way; [] skips this
-fractions: list[float] = [0.1, 0.5, 1.0]  # of the steps of fine-tuning
 speed_models: list[str] = ["minilm"]  # what is timed; "BERT-base size" has random weights
 speed_batches: list[int] = [1, 16]  # sequences of 128 tokens
 speed_rounds: int = 5
 seeds: list[int] = [0, 1]  # of the fine-tuning runs: the first is pruned
 seed: int = 0  # of the sample of sequences, the bootstrap and the swaps
-sequences_at_once: int = 32
 max_tokens: int = 128
 alpha: float = 0.05
 resamples: int = 999  # of the bootstrap
 permutations: int = 9999  # swaps of answers
 device: str = "cpu"
-precision: str = "float32"
 
 # %%
 import seaborn as sns
@@ -71,11 +71,11 @@ style()
 results = Results(profile)
 run = seeds_of("finetuned", seeds, checkpoint)[0]
 weights = {task: results.weights(task, run, encoder, checkpoint) for task in tasks}
-classifiers = {task: load_classifier(folder, task, device, precision) for task, folder in weights.items()}
+classifiers = {task: load_classifier(folder, task, device) for task, folder in weights.items()}
 dev = {task: load_examples(task, source, "dev", scored_n, seed) for task in tasks}
 train = {task: load_examples(task, source, "train", importance_n, seed) for task in tasks}
 labels = {task: labels_of(examples) for task, examples in dev.items()}
-options = {"batch_size": sequences_at_once, "max_tokens": max_tokens}
+options = {"batch_size": 32, "max_tokens": max_tokens}
 tests = {"alpha": alpha, "resamples": resamples, "permutations": permutations, "seed": seed}
 for task, classifier in classifiers.items():
     results.record_weights(f"{task}-finetuned-{run}", classifier.digest)
@@ -320,7 +320,7 @@ finding(
 courses = {
     task: pruning.course(
         encoder, task, weights[task], source, dev[task], train[task], fractions, results.logits, seed,
-        device=device, precision=precision, **options,
+        device=device, **options,
     )
     for task in tasks
     if task in course_tasks

@@ -21,15 +21,17 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-tasks: list[str] = ["toy-mrpc", "toy-qqp"]
+tasks: list[str] = ["toy-mrpc", "toy-qqp"]  # tasks whose classifiers have heads and layers disabled
+head_runs: int = 1  # number of these runs in which single heads are disabled
+scored_n: int | None = 100  # dev sequences that changes are measured on, None for all
+start_tasks: list[str] = ["toy-mrpc"]  # tasks for which training starts from different weights
+
+# seldom changed
 encoder: str = "minilm"
 # fine-tuned checkpoints instead of ours, such as "models/{task}-{seed}": both are filled in
 checkpoint: str | None = None
 source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
 seeds: list[int] = [0, 1]  # fine-tuning runs: layers are disabled in all of them
-head_runs: int = 1  # number of these runs in which single heads are disabled
-scored_n: int | None = 100  # dev sequences that changes are measured on, None for all
-start_tasks: list[str] = ["toy-mrpc"]  # tasks for which training starts from different weights
 # "pretrained" too if 00_finetune trains longer or shorter than the next two say
 start_kinds: list[str] = ["random"]
 # training examples of those runs, as in 00_finetune, so that starts are compared after equal training
@@ -47,7 +49,6 @@ resamples: int = 999
 permutations: int = 9999
 seed: int = 0  # of samples and tests
 device: str = "cpu"
-precision: str = "float32"
 
 # %%
 from IPython.display import Markdown
@@ -85,7 +86,7 @@ folder = results.cache / "kovaleva"
 # %%
 dev = {task: load_examples(task, source, "dev", scored_n, seed) for task in tasks}
 classifiers = {
-    (task, run): load_classifier(results.weights(task, run, encoder, checkpoint), task, device, precision)
+    (task, run): load_classifier(results.weights(task, run, encoder, checkpoint), task, device)
     for task in tasks
     for run in seeds
 }

@@ -23,23 +23,24 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-tasks: list[str] = ["toy-mrpc", "toy-qqp"]
+tasks: list[str] = ["toy-mrpc", "toy-qqp"]  # tasks whose encoders are read
+sequences: int = 100  # dev sequences of each task
+frames: str = "bundled"  # verbs and their arguments; or links.jsonl, or a folder with it or of FrameNet 1.7
+frame_sentences: int | None = 200  # sentences with links, None for all
+
+# seldom changed
 encoder: str = "minilm"
 # fine-tuned checkpoints instead of ours, such as "models/{task}-{seed}": both are filled in
 checkpoint: str | None = None
 source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
 parser: str = "gold"
 seeds: list[int] = [0, 1]  # fine-tuning runs
-sequences: int = 100  # dev sequences of each task
 max_tokens: int = 128
-frames: str = "bundled"  # verbs and their arguments; or links.jsonl, or a folder with it or of FrameNet 1.7
-frame_sentences: int | None = 200  # sentences with links, None for all
 permutations: int = 9999
 alpha: float = 0.05
 resamples: int = 999
 seed: int = 0  # of samples and tests
 device: str = "cpu"
-precision: str = "float32"
 
 # %%
 import numpy as np
@@ -72,11 +73,11 @@ made_up = {*tasks} <= {*TOY_TASKS}
 
 def load(task, run):
     """The encoder of a fine-tuning run, or the pre-trained encoder if `run` is None."""
-    return load_encoder(results.weights(task, run, encoder, checkpoint), device, precision)
+    return load_encoder(results.weights(task, run, encoder, checkpoint), device)
 
 
 # %%
-model = load_encoder(encoder, device, precision)
+model = load_encoder(encoder, device)
 results.record_weights(encoder, model.digest)
 targets = {}
 for task in tasks:

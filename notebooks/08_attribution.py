@@ -28,26 +28,26 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-task: str = "toy-mrpc"
-state: str = "pretrained"
+task: str = "toy-mrpc"  # task whose sequences are read
+state: str = "pretrained"  # pretrained or finetuned
+attributed: int = 24  # sequences whose attribution is computed
+probes: int | None = 8  # random directions that estimate a norm; None: all directions (exact)
+
+# seldom changed
 encoder: str = "minilm"
 checkpoint: str | None = None
 source: str | None = None  # hub or a folder of GLUE files; None: toy tasks
-split: str = "dev"
 n: int | None = 300  # sequences to choose from, None for all
 parser: str = "gold"
 max_tokens: int = 128
 seeds: list[int] = [0, 1]  # fine-tuning runs; the first one is read
 seed: int = 0  # of the samples, the probes and the bootstrap
-attributed: int = 24  # sequences whose attribution is computed
 pieces: int = 24  # their greatest length in word pieces, with [CLS] and [SEP]
-probes: int | None = 8  # random directions that estimate a norm; None: all directions (exact)
 projected: int = 100  # sequences whose effective attention is computed
 tau: float = 3.0
 alpha: float = 0.05
 resamples: int = 999
 device: str = "cpu"
-precision: str = "float32"  # of effective attention; derivatives are always float32
 
 # %%
 from analysis.encoders.models import load_encoder
@@ -65,9 +65,9 @@ from analysis.texts.syntax import parse, parser_name
 # %%
 results = Results(profile)
 run = seeds_of(state, seeds, checkpoint)[0]
-model = load_encoder(results.weights(task, run, encoder, checkpoint), device, precision)
+model = load_encoder(results.weights(task, run, encoder, checkpoint), device)
 results.record_weights(f"{task}-{state}", model.digest)
-examples = load_examples(task, source, split, n, seed)
+examples = load_examples(task, source, "dev", n, seed)
 relations = parse(examples, parser, cache=results.parses)
 results.record_parser(parser_name(parser))
 part = f"{task}-{state}"

@@ -39,19 +39,19 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-tasks: list[str] = ["toy-sst-2"]
+tasks: list[str] = ["toy-sst-2"]  # tasks on which the fine-tuned encoder is read
 # tasks on which the encoder is also read before fine-tuning
 pretrained_tasks: list[str] = ["toy-sst-2"]
+tau: float = 3.0  # the dotted lines; 08_attribution counts heads by it
+probes: int | None = 8  # random directions that estimate the norm of a Jacobian block; None: exact
+
+# seldom changed
 encoder: str = "minilm"
 device: str = "cpu"
 seed: int = 0
-tau: float = 3.0  # the dotted lines; 08_attribution counts heads by it
 resamples: int = 999
-probes: int | None = 8  # random directions that estimate the norm of a Jacobian block; None: exact
-shown_probes: int = 16  # the same, for the maps of F1
 validated: int = 1  # short sequences whose attribution is also computed exactly
 validated_pieces: int = 14
-validated_probes: list[int] = [1, 2, 4, 8, 16]
 dependency_files: list[str] = []  # CoNLL-U files, or folders of them; [] for the bundled documents
 dependency_documents: int = 20  # bundled documents to take sentences from
 dependency_sentences: int = 24
@@ -121,8 +121,8 @@ example = examples[suitable[0] if len(suitable) else lengths.argmax()]
 map_sources = {
     ATTENTION: ATTENTION,
     EFFECTIVE: EFFECTIVE,
-    LOCAL: attribution.local_attribution(shown_probes, seed),
-    GLOBAL: attribution.attribution(shown_probes, seed),
+    LOCAL: attribution.local_attribution(16, seed),
+    GLOBAL: attribution.attribution(16, seed),
 }
 readings = {
     name: read_attention(model, example, model.positions, maps=source) for name, source in map_sources.items()
@@ -454,7 +454,7 @@ finding(
 short_examples = load_examples("toy-sst-2", split="dev", n=60, seed=seed)
 short_examples = roles.short_examples(model, short_examples, validated_pieces, validated, seed)
 sequences = layout.layouts(model.tokenizer, short_examples, model.positions)
-counts = sorted({*validated_probes, probes} - {None})
+counts = sorted({1, 2, 4, 8, 16, probes} - {None})
 validation = discrepancy.validation_table(model, sequences, counts, seed)
 results.save_table(validation, "pascual_validation")
 means = validation.groupby(["compared", "probes"], sort=False, dropna=False).mean().drop(columns="layer")

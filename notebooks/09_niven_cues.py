@@ -25,8 +25,10 @@ profile: str = "offline"
 argument_source: str = "bundled"
 argument_n: int | None = 300  # arguments of each split, None for all
 planted_productivity: float = 0.7  # of "not" in the bundled arguments
-planted_coverage: float = 0.6
 applicable_minimum: int = 30  # points of all splits that a cue must apply to
+
+# seldom changed
+planted_coverage: float = 0.6
 resamples: int = 999
 seed: int = 0  # of the bundled arguments, of samples and of the bootstrap
 

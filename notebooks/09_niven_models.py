@@ -28,9 +28,13 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-encoder: str = "minilm"
+encoder: str = "minilm"  # encoder that is fine-tuned on arguments
 # bundled, or the folder that holds train-full.txt, dev-full.txt and test-full.txt of ARCT
 argument_source: str = "bundled"
+encoder_epochs: int = 6  # epochs of fine-tuning
+cue_heads_n: int = 6  # heads that are ablated together
+
+# seldom changed
 argument_n: int | None = 300  # arguments of each split, None for all
 planted_productivity: float = 0.7  # of "not" in the bundled arguments
 planted_coverage: float = 0.6
@@ -45,12 +49,10 @@ encoder_seeds: list[int] = [0, 1, 2]  # three runs, so that intervals cover the 
 encoder_setups: list[str] = ["full", "W"]
 encoder_probed: list[str] = []  # set-ups of the encoder that are trained on the adversarial set
 learning_rate: float = 1e-4  # of the encoder
-encoder_epochs: int = 6
 adversarial_epochs: int = 10
 batch_size: int = 8
 max_tokens: int = 80
 minimum: int = 20  # warrants with "not" that a test of a head needs
-cue_heads_n: int = 6  # heads that are ablated together
 random_sets: int = 9  # controls: as many heads of the same layers
 resamples: int = 999
 seed: int = 0  # of the bundled arguments, of samples, of random sets and of the bootstrap

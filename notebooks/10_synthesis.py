@@ -23,21 +23,22 @@
 profile: str = "offline"
 tasks: list[str] = ["toy-mrpc", "toy-qqp", "toy-sst-2", "toy-qnli"]  # rows of the atlas
 model_tasks: list[str] = ["toy-qqp"]  # whose heads are ablated; only those of `tasks` enter the atlas
+random_sets: int = 39  # for each role and task with pairs of texts, fewer where a role leaves no more
+together: list[str] = ["local", "syntactic", "delimiter", "match"]  # roles of the joint model
+
+# seldom changed
 encoder: str = "minilm"
 checkpoint: str | None = None  # fine-tuned checkpoints instead of ours, {task} and {seed} are filled in
 source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
 seeds: list[int] = [0, 1]  # fine-tuning runs: sets are ablated in the first, the atlas has all
 seed: int = 0  # of samples, random sets, bootstrap and permutations
 set_n: int = 32  # dev sequences on which sets are ablated
-random_sets: int = 39  # for each role and task with pairs of texts, fewer where a role leaves no more
 single_random_sets: int = 39  # for each role and task with single texts, of which there may be one alone
 threshold: float = 5.0  # match score of a matching head, as in 11_matching
 combinations: int = 9999  # of one random set per task
 permutations: int = 9999
 resamples: int = 499
-together: list[str] = ["local", "syntactic", "delimiter", "match"]  # roles of the joint model
 max_tokens: int = 128
-sequences_at_once: int = 32
 window: int = 2
 relations: list[str] = ["nsubj", "dobj", "amod", "advmod"]
 direction: str = "dependent_to_head"
@@ -96,11 +97,7 @@ for task in model_tasks:
     count = random_sets if TASKS[task].pair else single_random_sets
     task_sets = sets.role_sets(results.load_table(f"roles-{task}-finetuned"), task, count, seed)
     ablated = interventions.sets(encoders[task], sets.interventions(task_sets))
-    options = {
-        "batch_size": sequences_at_once,
-        "max_tokens": max_tokens,
-        "cache": results.profile.cache / "synthesis",
-    }
+    options = {"max_tokens": max_tokens, "cache": results.profile.cache / "synthesis"}
     logits = interventions.predict(encoders[task], dev[task], ablated, **options)
     changes[task] = sets.set_changes(logits, labels[task], positive_class(task))
     role_sets += task_sets

@@ -19,16 +19,18 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-tasks: list[str] = ["toy-mrpc", "toy-qqp", "toy-sst-2", "toy-qnli"]
+tasks: list[str] = ["toy-mrpc", "toy-qqp", "toy-sst-2", "toy-qnli"]  # tasks whose heads can be browsed
+sentences: int = 3  # for each task
+threshold: float = 5.0  # match score of a matching head, as in 11_matching
+
+# seldom changed
 encoder: str = "minilm"
 checkpoint: str | None = None  # fine-tuned checkpoints to read instead, {task} and {seed} are filled in
 seeds: list[int] = [0, 1]  # of the fine-tuning runs: the first one's attention is shown
 seed: int = 0  # of the sentences of the toy tasks
-sentences: int = 3  # for each task
 max_tokens: int = 128
 device: str = "cpu"
 tau: float = 3.0
-threshold: float = 5.0  # match score of a matching head, as in 11_matching
 alpha: float = 0.05
 relations: list[str] = ["nsubj", "dobj", "amod", "advmod"]
 
