@@ -19,7 +19,7 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-tasks: list[str] = ["toy-mrpc", "toy-qqp", "toy-sst-2", "toy-qnli"]  # tasks whose fine-tuned encoders are tested
+tasks: list[str] = ["toy-mrpc", "toy-qqp", "toy-sst-2", "toy-qnli"]  # tasks whose encoders are tested
 tau: float = 3.0  # a head has a role if its mean score is above tau
 alpha: float = 0.05  # level of the tests
 minimum: int = 100  # sequences with the role that a corrected label needs
