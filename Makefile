@@ -122,9 +122,9 @@ DRAWN  := $(BANKS) $(call room,statistics figures)
 # --- the study: which run needs which, and which rooms ----------------------------------------------------
 
 # Lists of tasks of the profile: those whose heads get roles, and all for which an encoder is fine-tuned.
-ROLES := 03_test_all.tasks 03_robustness.tasks 04_compare.tasks 04_claims.tasks 10_synthesis.tasks 11_matching.pair_tasks
+ROLES := 03_test_all.tasks 03_robustness.tasks 04_compare.tasks 04_claims.tasks 10_synthesis.tasks 11_matching_all.pair_tasks
 TUNED := $(ROLES) 06_michel_ablation.tasks 06_michel_pruning.tasks 07_kovaleva_patterns.tasks 07_kovaleva_disable.tasks \
-  07_kovaleva_disable.start_tasks 08_pascual.tasks 10_synthesis.model_tasks 11_matching.single_tasks
+  07_kovaleva_disable.start_tasks 08_pascual.tasks 10_synthesis.model_tasks 11_matching_all.single_tasks
 tasks = $(sort $(foreach list,$1,$($(list))))
 # The runs that fine-tune encoders on the lists whose names begin so.
 tuned = $(addprefix $D/00_finetune-,$(call tasks,$(filter $1%,$(TUNED))))
@@ -180,12 +180,16 @@ $(niven2019): $(TEXTS) $(DRAWN) $(call room,papers/niven2019)
 $D/09_niven_models: $(SCORES) $D/09_niven_cues
 
 # Across the papers
-synthesis := $D/10_synthesis $D/11_matching
+matching := $(11_matching_all.pair_tasks:%=$D/11_matching-%)
+synthesis := $D/10_synthesis $(matching) $D/11_matching_all
 $D/10_synthesis: $(MODELS) $(DRAWN) $(call room,synthesis) $(call tuned,10_synthesis.model) $(pretrained) $(finetuned) $D/03_test_all \
   $D/04_compare $(clark2019) $(michel2019) $(kovaleva2019) $D/08_pascual
 
-# Its ablations are those of 06, from the cache.
-$D/11_matching: $D/06_michel_ablation $(SCORES) $(DRAWN) $(call room,synthesis) $D/03_test_all $(call tuned,11_)
+# Where 06 ablates the heads of a task, its logits are taken from the cache.
+$(matching) $D/11_matching_all: $(SCORES) $(DRAWN) $(call room,synthesis) $D/03_test_all
+$(matching): $D/11_matching-%: $D/00_finetune-%
+$(filter $(06_michel_ablation.tasks:%=$D/11_matching-%),$(matching)): $D/06_michel_ablation
+$D/11_matching_all: $(matching) $(11_matching_all.single_tasks:%=$D/00_finetune-%)
 
 # The last notebooks show the runs before them: the page to browse heads, and the claims of all papers.
 STUDIES := pande2021 clark2019 michel2019 kovaleva2019 pascual2021 niven2019 synthesis

@@ -32,7 +32,12 @@ LAYERS = HEADS = 12  # as in BERT-base; 8 dimensions a head
 ROWS = 40  # of every split of GLUE
 # The tasks of profile `paper` that stay, a regression and the two dev sets of MNLI among them.
 SHORT = {
-    "common": {"tasks": ["mrpc", "sst-2"], "encoder": ENCODER},
+    "common": {
+        "tasks": ["mrpc", "sst-2"],
+        "encoder": ENCODER,
+        "pair_tasks": ["mrpc"],
+        "single_tasks": ["sst-2"],
+    },
     "06_michel_ablation": {"tasks": ["mnli", "mrpc"]},
     "06_michel_pruning": {"tasks": ["mnli", "mrpc"], "course_tasks": ["mrpc"], "speed_models": [ENCODER]},
     "07_kovaleva_patterns": {"tasks": ["mrpc", "sts-b"]},
@@ -40,12 +45,7 @@ SHORT = {
     "08_pascual": {"tasks": ["sst-2"], "pretrained_tasks": ["sst-2"]},
     "09_niven_models": {"bag_seeds": [0, 1], "encoder_seeds": [0, 1], "encoder_setups": ["full", "W"]},
     "10_synthesis": {"model_tasks": ["mrpc"]},
-    "11_matching": {
-        "pair_tasks": ["mrpc"],
-        "single_tasks": ["sst-2"],
-        "set_tasks": ["mrpc"],
-        "blocked_runs": 1,
-    },
+    "11_matching": {"blocked_runs": 1},
     "12_encoders": {"second": "paper"},  # a profile beside itself: the tree has no other results
 }
 TUNED = ["mnli", "mrpc", "sst-2", "sts-b"]

@@ -12,8 +12,9 @@ from matplotlib.patches import Rectangle
 from analysis.figures import theme
 from analysis.figures.attention import attention_lines
 from analysis.figures.colours import BLUE, MATCHING_HEADS, colour, ink, marker
-from analysis.figures.grids import LAYER_UPWARDS
-from analysis.figures.theme import DOUBLE, HEAD, LAYER, as_written
+from analysis.figures.grids import LAYER_UPWARDS, head_grids
+from analysis.figures.theme import DOUBLE, HEAD, LAYER, as_written, head_grid
+from analysis.statistics.effects import AUC
 
 MATCHING, TO_OWN, OTHERS = (
     {"color": shade, "linestyle": dash} for shade, dash in ((MATCHING_HEADS, "-"), (BLUE, "--"), ("0.8", "-"))
@@ -36,6 +37,26 @@ def lines_beside_grid(
     figure.colorbar(mesh, ax=right, label=label)
     right.set(xlabel=HEAD, ylabel=LAYER)
     return figure
+
+
+def effect_maps(effects: pd.DataFrame, by: str) -> Figure:
+    """The fall in AUC when one head is ablated: a map for each value of the column `by`; a dot marks a matching head.
+
+    `effects` holds metric, layer, head, effect and matching; other columns are averaged over.
+    """
+    of_auc = effects[effects["metric"] == AUC]
+    means = of_auc.groupby([by, "layer", "head"], sort=False)[["effect", "matching"]].mean().reset_index()
+    tables = {f"run {name}" if by == "seed" else name: rows for name, rows in means.groupby(by, sort=False)}
+    reach = max(float(means["effect"].abs().max()), 1e-6)
+    return head_grids(
+        {title: head_grid(rows, "effect") for title, rows in tables.items()},
+        "fall in AUC\n(below 0: a rise; dot: matching head)",
+        {title: head_grid(rows, "matching") > 0 for title, rows in tables.items()},
+        2 if means["layer"].max() < 8 else 4,
+        cmap="vlag",
+        vmin=-reach,
+        vmax=reach,
+    )
 
 
 def marks_by_edit(table: pd.DataFrame, value: str, label: str) -> Figure:

@@ -249,6 +249,11 @@ class Results(Folders):
         path = self._to_read(self.tables / f"{name}.csv")
         return self.load_table(name) if path.exists() else pd.DataFrame(columns=["claim", "verdict"])
 
+    def join_tables(self, name: str, parts: Iterable[str]) -> pd.DataFrame:
+        """The tables `name` of several tasks one below the other; raises InputError if one is missing."""
+        tables = [self.load_table(f"{name}-{part}") for part in parts]
+        return pd.concat([table for table in tables if len(table)] or tables[:1], ignore_index=True)
+
     def role_tables(self, tasks: Sequence[str]) -> pd.DataFrame:
         """The role tables of all tasks, pre-trained and fine-tuned, with leading columns task and state."""
         runs = [(task, state) for task in tasks for state in STATES]

@@ -13,7 +13,7 @@ from scipy import stats
 from analysis.encoders.interventions import Head
 from analysis.statistics.bootstrap import resampled
 from analysis.statistics.changes import BASELINE
-from analysis.statistics.claims import frame, not_applicable, read_claims
+from analysis.statistics.claims import UNIT, frame, not_applicable, read_claims
 from analysis.statistics.effects import auc_parts, lead_of_weakest, stratified_halves
 from analysis.statistics.intervals import (
     MINIMUM_RUNS,
@@ -52,7 +52,7 @@ def frames(
     blocked: Mapping[str, Mapping[str, Sequence[xr.DataArray]]],
     threshold: float | int,
 ) -> dict[str, pd.DataFrame]:
-    """The frame of every claim, by its id.
+    """The frame of every claim on pair tasks, by its id; the units of X7 are roles, those of the others tasks.
 
     `match_scores` are those of heads (sequence, layer, head), by state and task; `scores` are the match logits of all
     runs by section: "sets", "roles" (sets of heads with other roles), "attention" (with the dial) and "values";
@@ -61,14 +61,15 @@ def frames(
     """
     training_blocked = needed(blocked)
     if not heads:
-        return {claim.id: not_applicable(NO_HEAD) for claim in CLAIMS} | {"X8": training_blocked}
+        return {claim.id: not_applicable(NO_HEAD) for claim in CLAIMS if claim.id != "X3"} | {
+            "X8": training_blocked
+        }
     pairs = {section: by_task(runs, classifiers) for section, runs in scores.items()}
     before = {task: array for (state, task), array in match_scores.items() if state == "pretrained"}
     moved = pairs["attention"]
     return {
         "X1": few(before, threshold),
         "X2": lead(pairs["sets"]),
-        "X3": lead(by_task(scores["sets"], classifiers, pair=False)),
         "X4": compared_falls(moved, TO_OWN, 0.5, BOTH),
         "X5": compared_falls(moved, TO_WRONG, 0.25, BOTH),
         "X6": dial(moved),
@@ -79,6 +80,35 @@ def frames(
         "X11": blind_to_identity(by_task(identical, classifiers)),
         "X12": crossing(moved),
     }
+
+
+def single_texts(
+    classifiers: Sequence[Classifier], heads: Sequence[Head], sets: Mapping[Run, xr.DataArray]
+) -> pd.DataFrame:
+    """The frame of X3, from the match logits of the tasks with single texts under sets of heads."""
+    return lead(by_task(sets, classifiers, pair=False)) if heads else not_applicable(NO_HEAD)
+
+
+def over_tasks(units: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The frames of claims from those of single tasks, one below the other with a column claim.
+
+    The value of a unit that several tasks have, as a role, is their mean; tasks are independent samples. Why a task has
+    no value counts where no task has one.
+    """
+    frames = {}
+    units = units.reindex(columns=["claim", *UNIT, "runs", "reason"]).fillna({"unit": "", "reason": ""})
+    for claim, rows in units.groupby("claim", sort=False):
+        measured = rows.dropna(subset="value")
+        if measured.empty:
+            frames[claim] = rows.drop_duplicates("reason")
+            continue
+        below, above = measured["value"] - measured["low"], measured["high"] - measured["value"]
+        by_unit = measured.assign(below=below, above=above).groupby("unit", sort=False)
+        half = by_unit[["below", "above"]].agg(lambda widths: np.linalg.norm(widths) / len(widths))
+        means = by_unit.agg({"value": "mean", "runs": "min"}).reset_index()
+        ends = {"low": means["value"] - half["below"].values, "high": means["value"] + half["above"].values}
+        frames[claim] = means.assign(**ends)
+    return frames
 
 
 def joined(runs: Sequence[xr.DataArray]) -> xr.DataArray:
@@ -177,18 +207,13 @@ def share_difference(first: Float[np.ndarray, "run text"], second: Float[np.ndar
 
 
 def other_roles(answers: Answers) -> pd.DataFrame:
-    """X7: the fall without the heads of another role, minus that without the matching heads; means over tasks."""
-    by_role: dict[str, list[Interval]] = {}
+    """X7: the fall without the heads of another role, minus that without the matching heads, in one task."""
+    units = {}
     for scores in answers.values():
         for role in scores["intervention"].values:
             if role not in (BASELINE, SET):
                 others, matching = np.moveaxis(falls(scores, [role, SET]), 1, 0)
-                by_role.setdefault(str(role), []).append(crossed_interval(others - matching))
-    units = {}
-    for role, intervals in by_role.items():
-        value, low, high = np.array(intervals).T
-        mean, half = value.mean(), np.linalg.norm([value - low, high - value], axis=1) / len(value)
-        units[role] = (float(mean), float(mean - half[0]), float(mean + half[1]))
+                units[str(role)] = crossed_interval(others - matching)
     runs = min(map(len, answers.values()), default=0)
     return frame(units, runs=runs) if units else not_applicable(NO_RUN)
 

@@ -128,8 +128,15 @@ def of_logits(classifier: Classifier, logits: xr.DataArray, examples: Sequence[E
     return scores.assign_coords(positive=("sequence", labels_of(examples) == classifier.match))
 
 
+def per_run(classifiers: Sequence[Classifier], function: Callable[[Classifier], T]) -> dict[Run, T]:
+    """What a function gives for every classifier, by its task and seed."""
+    return {classifier.run: function(classifier) for classifier in classifiers}
+
+
 def by_run(
-    results: Mapping[Run, T], classifiers: Sequence[Classifier], table: Callable[[T], pd.DataFrame]
+    results: Mapping[Run, T],
+    classifiers: Sequence[Classifier],
+    table: Callable[[T], pd.DataFrame] = pd.DataFrame,
 ) -> pd.DataFrame:
     """The tables of all runs in one: task, seed, trained, their columns, and the AUC of word overlap as a baseline.
 

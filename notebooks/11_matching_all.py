@@ -1,0 +1,292 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation: {extension: .py, format_name: percent}
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
+# ---
+
+# %% [markdown]
+# # 11. Heads that compare texts: all tasks
+#
+# Some heads attend from a word to the same word in the other text. Which are they, do they need training, and what do classifiers of
+# pairs do with them? The interventions of [11_matching](11_matching-qnli.ipynb), a chapter for each task, stand side by side here.
+#
+# **What is known.** Kovaleva et al. (2019, section 5) describe such heads first, to our knowledge: in fine-tuned BERT-base, STS-B and
+# RTE rely most on the same two heads, one of an early and one of a lower middle layer, found by disabling one head at a time (every
+# token of the head attends to all tokens evenly). The two give high weights to words that appear in both sentences, and the authors
+# call the comparison word by word a strategy of the model. Claim K9 ([07_kovaleva_disable](07_kovaleva_disable.ipynb)) repeats this for
+# RTE. Vig (2019) saw the pattern by eye in BERT. Lu et al. (2025) name such heads *matching heads* in a MiniLM ranker
+# and take their attention as a soft term frequency, the observational twin of our dial; Chen et al. (2024) and Vast et al. (2025)
+# find them by patching. Bhaskar et al. (2024) show that a few early heads carry shallow features of pair tasks, Vashishth et al.
+# (2019) that disturbed attention hurts pair tasks and not single texts. Markers of exact matches help in the input (Boualili et al.
+# 2022), and word overlap misleads (McCoy et al. 2019, Rajaee et al. 2022). Attention was edited before (Hassid et al. 2022, Zhang et
+# al. 2023, Katz and Wolf 2024), and multiplied with word similarity in training (Xia et al. 2021). Heads that find an earlier copy
+# are known from decoders (Olsson et al. 2022, Wang et al. 2023, Wu et al. 2024), and Ferrando and Costa-jussà (2021) read attention
+# in translation as how much each context contributes. That such heads exist and that a classifier relies on them is therefore not new.
+# New here, to our knowledge, are three questions: does it matter which word they attend to, does it matter in which text, and is it
+# enough to turn them across?
+#
+# *Source: this study; ablation as in Michel et al. 2019. Layers and heads count from 0.*
+#
+# This chapter needs `11_matching` of every pair task, and the checkpoints of the tasks with single texts.
+
+# %% tags=["parameters"]
+profile: str = "offline"
+encoder: str = "minilm"
+checkpoint: str | None = None  # fine-tuned checkpoints instead of ours, {task} and {seed} are filled in
+source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
+pair_tasks: list = ["toy-mrpc", "toy-qqp", "toy-qnli"]
+single_tasks: list = ["toy-sst-2"]
+seeds: list = [0, 1]  # fine-tuning runs
+heads: list[list[int]] | None = None  # as in 11_matching
+threshold: float = 5.0  # match score of a matching head; 1 is uniform attention
+scored_n: int | None = 100  # dev sequences that effects are measured on
+sets: int = 20  # other sets of as many heads
+reference_n: int = 40  # dev sequences on which they are ablated
+identical_tasks: list = ["toy-mrpc", "toy-qqp"]
+max_tokens: int = 128
+seed: int = 0
+device: str = "cpu"
+precision: str = "float32"
+
+# %%
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from IPython.display import Markdown
+
+from analysis.encoders.classifiers import load_classifier
+from analysis.encoders.measures import positive_class
+from analysis.encoders.models import load_encoder
+from analysis.figures.claims import forest_plot
+from analysis.figures.edits import dial_panels, effect_maps, lines_beside_grid, marks_by_edit, shares_by_edit
+from analysis.figures.theme import style
+from analysis.figures.words import finding
+from analysis.scores.extraction import read_attention
+from analysis.scores.sieves import across, same_pieces
+from analysis.statistics.claim_pages import bracketed, claims_markdown
+from analysis.statistics.claims import claim_table
+from analysis.statistics.training import trained_runs
+from analysis.study.results import Results
+from analysis.synthesis import matching, matching_measures, matching_runs
+from analysis.synthesis.matching_runs import Classifier, match_scores, per_run
+from analysis.texts.examples import Example
+from analysis.texts.glue import PAIR, load_examples
+
+style()
+results = Results(profile)
+model = load_encoder(encoder, device, precision)
+results.record_weights(f"{encoder}-pretrained", model.digest)
+joined = partial(results.join_tables, parts=pair_tasks)
+
+# %% [markdown]
+# ## Which heads match?
+#
+# The match score of a head is the attention that it pays to copies of a word in the other text, over what uniform
+# attention would pay. Matching heads have a score above the threshold in every pair task **before** fine-tuning, so the choice does
+# not use any measured effect. We found such heads on MRPC and QNLI; effects on QQP were first measured here. In an encoder with random
+# weights no head should stand out.
+
+# %%
+table = joined("matching_heads")
+results.save_table(table, "matching_heads")
+roles = [results.load_table(f"roles-{task}-pretrained") for task in pair_tasks]
+chosen = matching.matching_heads(roles, threshold, heads)
+layer, head = [(0, 0), *chosen[:1]][-1]
+example = Example("pair", *PAIR)  # the two sentences of 02_score and 03_test
+layout, attention = read_attention(model, example, max_tokens)
+lines = np.where(same_pieces(layout) & across(layout), attention[layer, head], 0)
+mean = table[table["state"] == "pretrained"].groupby(["layer", "head"])["match"].mean().unstack().to_numpy()
+title, label = f"head {layer}-{head}: from words to their copies", "match score before fine-tuning"
+results.save_figure(
+    lines_beside_grid(lines, layout.tokens, title, mean, label),
+    "matching-F1-at-work",
+    "Left, a matching head on one pair: lines go from each word to its copies in the other text. Right, the "
+    "match score of every head before fine-tuning; a head with uniform attention has 1.",
+)
+
+# %%
+largest, above = table.groupby("state")["match"].max(), matching.matching_heads(roles, threshold)
+finding(
+    f"Before fine-tuning, {len(above)} of {mean.size} heads have a match score above {threshold:g} in every pair task "
+    f"({matching.names_of(above) or 'none'}). The largest match score is {largest['pretrained']:.1f}, in the untrained encoder "
+    f"{largest['untrained']:.1f}."
+)
+
+# %% [markdown]
+# ## Do single texts need them?
+#
+# Where there is no second text, there is nothing to match. So ablating these heads should cost a task with single texts no more than
+# ablating others. The maps show the fall in AUC when one head is ablated, mean over runs; a dot marks a matching head.
+
+# %%
+dev = {task: load_examples(task, source, "dev", scored_n, seed) for task in single_tasks}
+trained = trained_runs(results.join_parts("finetune", single_tasks, every=False))
+singles = [
+    Classifier(
+        task, run, load_classifier(results.weights(task, run, encoder, checkpoint), task, device, precision),
+        dev[task], positive_class(task), (task, run) in trained, max_tokens, results.logits,
+    )
+    for task in single_tasks
+    for run in seeds
+]  # fmt: skip
+for c in singles:
+    results.record_weights(f"{c.task}-{c.seed}", c.encoder.digest)
+of_single = per_run(singles, lambda c: matching_runs.single_effects(c, chosen)[0])
+effects = pd.concat([joined("matching_effects"), matching_runs.by_run(of_single, singles)], ignore_index=True)
+results.save_table(effects, "matching_effects")
+results.save_figure(
+    effect_maps(effects, "task"),
+    "matching-F2-effects",
+    "Dots mark the matching heads, colour the fall in AUC when a head is ablated alone. Is a dot among the "
+    "darkest cells of its map?",
+)
+
+# %%
+set_scores = per_run(
+    singles if chosen else [],
+    lambda c: match_scores(c, matching_runs.set_interventions(c, chosen, sets), c.dev[:reference_n]),
+)
+of_sets = matching_runs.by_run(set_scores, singles, partial(matching_runs.set_table, heads=chosen))
+set_table = pd.concat([joined("matching_sets"), of_sets], ignore_index=True)
+results.save_table(set_table, "matching_sets")
+falls = set_table.pivot_table("fall", ["task", "seed"], "set", aggfunc="max", sort=False)
+falls = falls.reindex(columns=["matching heads", "other heads"]).dropna()
+lead = falls["matching heads"] > falls["other heads"]
+of_pairs = lead.index.isin(pair_tasks, level="task")
+matching.finding_about(
+    chosen if len(lead) else [],
+    f"Ablating the matching heads lowers the AUC more than ablating any of the other sets in {lead[of_pairs].sum()} of "
+    f"{of_pairs.sum()} runs on pairs, and in {lead[~of_pairs].sum()} of {(~of_pairs).sum()} on single texts.",
+)
+
+# %%
+growing = joined("matching_growing")
+results.save_table(growing, "matching_growing")
+growing.pivot_table("fall", ["task", "seed"], "k", sort=False).style.format(precision=3)
+
+# %% [markdown]
+# ## Does it matter which word they look at, and in which text?
+
+# %%
+redirected = joined("matching_redirection")
+results.save_table(redirected, "matching_redirection")
+label = "fall in AUC (bars: 95 % intervals)"
+results.save_figure(
+    marks_by_edit(redirected, "fall", label),
+    "matching-F3-redirected",
+    "Each row is an edit of the attention that matching heads pay to the same word, each mark a run. Compare "
+    "wrong words of the other text with the own text: does the word count, or the text?",
+)
+
+# %%
+trained_rows = redirected[redirected["trained"].eq(True)]
+fall = trained_rows.pivot_table("fall", "edit", "task", sort=False)
+matching.finding_about(
+    chosen if len(trained_rows) else [],
+    "Fall in AUC, mean over trained runs. "
+    + " ".join(
+        f"{task}: wrong words {column['to wrong words']:.3f}, own text {column['to the own text']:.3f}, "
+        f"ablated {column['ablated']:.3f}."
+        for task, column in fall.items()
+    ),
+)
+
+# %% [markdown]
+# ## Is it enough that they look across? The dial
+
+# %%
+dial = joined("matching_dial")
+results.save_table(dial, "matching_dial")
+results.save_figure(
+    dial_panels(dial, set_table, matching.NATURAL, matching.OWN),
+    "matching-F4-dial",
+    "Words without a counterpart are made to look at the other text. Where the solid line rises, more pairs are "
+    "called a match; the dashed one turns the same heads to their own text, grey lines turn other heads.",
+)
+
+# %%
+share = dial[dial["trained"].eq(True)].pivot_table("share", "edit", "task", sort=False)
+matching.finding_about(
+    chosen if len(share) else [],
+    'The share of pairs called "match" at the natural dose. '
+    + " ".join(
+        f"{task}: from {column['none']:.0%} to {column[matching.NATURAL]:.0%}, with the same heads turned to their own text "
+        f"{column[matching.OWN]:.0%}."
+        for task, column in share.items()
+    ),
+)
+
+# %%
+crossing = joined("matching_crossing")
+results.save_table(crossing, "matching_crossing")
+crossing.pivot_table("crossing", ["task", "seed"], "measure", sort=False).style.format(precision=2)
+
+# %% [markdown]
+# ## What do they read there?
+
+# %%
+values = joined("matching_values")
+results.save_table(values, "matching_values")
+values.pivot_table(["fall", "shift"], "edit", "task", sort=False).style.format(precision=3)
+
+# %% [markdown]
+# ## Identical texts
+
+# %%
+identical = results.join_tables(
+    "matching_identical", [task for task in pair_tasks if task in identical_tasks]
+)
+results.save_table(identical, "matching_identical")
+edits = ["none", "ablated", "to the own text", "to wrong words"]
+results.save_figure(
+    shares_by_edit(identical, edits),
+    "matching-F5-identical",
+    "Each mark is the share of texts that a run calls a match with themselves, with two words exchanged, or "
+    "shuffled. Compare the heads as they are with the heads turned to the own text.",
+)
+
+# %%
+of_itself = identical[identical["trained"].eq(True) & identical["pair"].eq("identical")]
+shares = of_itself.pivot_table("share", "edit", "task", sort=False)
+matching.finding_about(
+    chosen if len(of_itself) else [],
+    "Identical texts called a match. "
+    + " ".join(
+        f"{task}: {column['none']:.0%}; heads ablated {column['ablated']:.0%}, turned to the own text "
+        f"{column['to the own text']:.0%}, to wrong words of the other text {column['to wrong words']:.0%}."
+        for task, column in shares.items()
+    ),
+)
+
+# %% [markdown]
+# ## The claims
+
+# %%
+measured_tasks = joined("matching_units").assign(
+    reason=lambda table: table["reason"].fillna("") if "reason" in table else ""
+)
+frames = matching_measures.over_tasks(measured_tasks)
+frames["X3"] = matching_measures.single_texts(singles, chosen, set_scores)
+claims = claim_table(matching_measures.CLAIMS, frames)
+results.save_table(claims, "claims-matching")
+results.save_figure(
+    forest_plot(claims, matching_measures.CLAIMS),
+    "matching-claims",
+    "The claims on matching heads, with 95 % intervals beside their thresholds. Filled marks are decided.",
+)
+
+# %%
+crossing_share = claims.set_index("claim").loc["X12", ["estimate", "low", "high"]].astype(float)
+direction = "look across" if crossing_share["low"] > 0.5 else "look at a text at all"
+matching.finding_about(
+    chosen if len(trained_rows) else [],
+    f"The matching heads tell whether two texts share words by whether they {direction}: the crossing share is "
+    f"{bracketed(*crossing_share)}."
+    if crossing_share.notna().all()
+    else "Turning the matching heads to the sink costs too little to tell whether it counts that they look across.",
+)
+
+# %%
+Markdown(claims_markdown(claims, matching_measures.CLAIMS))
