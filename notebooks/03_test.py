@@ -97,7 +97,7 @@ table = controlled_table(scores, control_scores, Rule(tau, alpha, minimum, resam
 #
 # One column per head of the fine-tuned encoder, one row per role. A role that no sequence of the task can show (block in single
 # sentences) is *not applicable* (hatched), which is not the same as not having it. Rows between two lines belong to one coarse role.
-# The row *match* is this study's: the same word in the other text ([11_matching](11_matching.ipynb)). Look at the columns of its heads:
+# The row *match* is this study's: the same word in the other text ([11_matching](11_matching_all.ipynb)). Look at the columns of its heads:
 # which of the paper's roles do they have? In the committed run of glue-minilm they are delimiter heads, and nothing else.
 
 # %%

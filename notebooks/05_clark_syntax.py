@@ -285,7 +285,7 @@ finding(
 
 # %% [markdown]
 # In the committed run of glue-minilm, this head is 2-9, one of the two heads that look for the same word in the other text
-# ([02_score](02_score.ipynb), [11_matching](11_matching.ipynb)): it finds the same word again, be it a name or a pronoun. It finds 45 % of
+# ([02_score](02_score.ipynb), [11_matching](11_matching_all.ipynb)): it finds the same word again, be it a name or a pronoun. It finds 45 % of
 # the antecedents, fewer than head match (52 %), so that claims CL9 and CL10 fail there. Only with the mentions given does a head (2-4)
 # equal the rule-based system (77 %). In that of glue-mpnet the head is 2-10, a matching head too: it finds 90 % of the antecedents that
 # head match finds and 30 % of the others, and CL9 is supported. That this head is a matching head holds in both.

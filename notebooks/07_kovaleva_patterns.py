@@ -202,7 +202,7 @@ finding(
 
 # %% [markdown]
 # A band beside the diagonal that runs from one text to the other links equal or similar words. The paper has no name
-# for it; [11_matching](11_matching.ipynb) is about the heads that draw it.
+# for it; [11_matching](11_matching_all.ipynb) is about the heads that draw it.
 #
 # ## How frequent are they? (figure 2)
 #

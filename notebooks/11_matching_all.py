@@ -9,7 +9,7 @@
 # # 11. Heads that compare texts: all tasks
 #
 # Some heads attend from a word to the same word in the other text. Which are they, do they need training, and what do classifiers of
-# pairs do with them? The interventions of [11_matching](11_matching-qnli.ipynb), a chapter for each task, stand side by side here.
+# pairs do with them? The interventions of [11_matching](11_matching.ipynb), a chapter for each task, stand side by side here.
 #
 # **What is known.** Kovaleva et al. (2019, section 5) describe such heads first, to our knowledge: in fine-tuned BERT-base, STS-B and
 # RTE rely most on the same two heads, one of an early and one of a lower middle layer, found by disabling one head at a time (every

@@ -12,7 +12,7 @@
 # do? This notebook builds `explorer.html`, a single file that works without a network. Point at a head, and the page shows its
 # mean score for every role with the interval and the threshold, its ablation effect and importance, and its attention on a
 # few sentences. It opens on the head with the largest match score, coloured by the ablation effect; on pairs of texts, a slider
-# turns the matching heads to the other text and says how the answer moves ([11_matching](11_matching.ipynb)).
+# turns the matching heads to the other text and says how the answer moves ([11_matching](11_matching_all.ipynb)).
 #
 # The idea is that of BertViz (Vig 2019) and exBERT (Hoover et al. 2020), which show attention; this page adds the statistics of
 # the head. The sentences are those of the toy tasks, whatever data the scores come from: task data are not reprinted.
@@ -110,7 +110,7 @@ for task, run in [*((task, None) for task in tasks), *((task, seeds[0]) for task
 # %% [markdown]
 # ## What does the classifier answer when its matching heads look elsewhere?
 #
-# The matching heads are those of [11_matching](11_matching.ipynb), chosen before fine-tuning. In the rows of words without a counterpart
+# The matching heads are those of [11_matching](11_matching_all.ipynb), chosen before fine-tuning. In the rows of words without a counterpart
 # in the other text, a *dose* of their attention goes to the words of the other text, or of the own one. The page has the
 # log odds of the class of matching pairs for six doses, of the first fine-tuned classifier of each pair task.
 
@@ -168,7 +168,7 @@ head_view(pretrained, PAIR[0], max_tokens=max_tokens)
 #
 # <details><summary>What happens</summary>
 #
-# The cells of *match* are the pairs of equal words in different texts. The matching heads of [11_matching](11_matching.ipynb) score
+# The cells of *match* are the pairs of equal words in different texts. The matching heads of [11_matching](11_matching_all.ipynb) score
 # highest: in the committed run of glue-minilm, heads 1-1 and 2-9.
 #
 # </details>

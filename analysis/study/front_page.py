@@ -47,7 +47,7 @@ FIGURES_HEAD = """# Figures and tables of the papers
 Where each stands in this study, for each of its two encoders. *Same quantity*: the measure is that of the paper, on the
 encoders and texts of this study. *Other quantity*: a related measure stands there. *Missing*: there is nothing to
 compare. The last column says what differs.""".split("\n")
-FIRST = ("02_score", "03_test", "11_matching", "99_summary")  # what a newcomer reads first
+FIRST = ("02_score", "03_test", "11_matching_all", "99_summary")  # what a newcomer reads first
 TWIN_COLUMNS = ["local_heads", "both_heads", "local_twins", "both_twins"]  # of the table twins
 # The names of how many claims this encoder shares with that of BESIDE.
 ON_BOTH = {BOTH: "both_supported", ONE: "both_one", NONE: "both_none", CONTRADICTED: "both_contradicted"}
