@@ -46,7 +46,7 @@ SHORT = {
     "09_niven_models": {"bag_seeds": [0, 1], "encoder_seeds": [0, 1], "encoder_setups": ["full", "W"]},
     "10_synthesis": {"model_tasks": ["mrpc"]},
     "11_matching": {"blocked_runs": 1},
-    "12_encoders": {"second": "paper"},  # a profile beside itself: the tree has no other results
+    "12_encoders": {"profiles": ["paper", "paper"]},  # a profile beside itself: the tree has no other results
 }
 TUNED = ["mnli", "mrpc", "sst-2", "sts-b"]
 

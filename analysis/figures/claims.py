@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -14,6 +15,7 @@ from analysis.figures.colours import BLUE, VERMILION
 from analysis.figures.theme import DOUBLE, as_written, canvas, empty
 from analysis.statistics.claim_pages import OURS, cells, with_sink
 from analysis.statistics.claims import INCONCLUSIVE, MIXED, NOT_APPLICABLE, NOT_SUPPORTED, SUPPORTED, Claim
+from analysis.statistics.encoders import ALIKE, DIFFER, NOT_JUDGED
 
 FOREST_CAPTION = (
     "Each row is a claim with its estimate, interval, range over units, control and threshold, on an axis of its own. "
@@ -35,7 +37,7 @@ LINES = {
     "95 % interval": {"color": "black", "lw": 2, "marker": "|", "ms": 9},
     "range over units": {"color": "0.6", "lw": 0.8},
 }
-SHAPES = "os"  # of the encoders in `encoder_plot`
+SHAPES = "os^vP"  # of the encoders in `encoder_plot`
 ENDS = ("estimate", "low", "high", "smallest", "largest", "control", "published_estimate")
 
 
@@ -96,52 +98,80 @@ def _places(rows: Sequence[Mapping[str, object]], names: Sequence[str]) -> list[
 
 
 @as_written
-def encoder_plot(
-    claims: Mapping[str, pd.DataFrame], known: Iterable[Claim], agreements: Mapping[str, str]
-) -> Figure:
-    """A row for each claim of `agreements`, with a mark and a 95 % interval for each encoder.
+def encoder_plot(table: pd.DataFrame, known: Iterable[Claim], released: Mapping[str, float]) -> Figure:
+    """A row for each claim with a verdict on all encoders, those that differ first; all values have 95 % intervals.
 
-    The shape of a mark is its encoder, its fill the verdict; a hollow diamond is BERT-base by the released maps. The
-    claim's side of the threshold is the right one, and each row is scaled by its value farthest from the threshold.
-    `agreements` has the group of each claim, in the order of the rows; names of groups stand at the right.
+    Left, estimates on the units that the encoders share: shapes are encoders, fills verdicts, a hollow diamond
+    BERT-base by the `released` maps; the claim's side of the threshold is the right one, and each row is scaled by its
+    value farthest from it. Right, differences from the first encoder, in the unit of the claim, on one scale. `table`
+    is that of `statistics.encoders.encoder_table`.
     """
-    if not agreements:
-        return empty("no claim has a verdict on both encoders")
-    order, groups = [*agreements], [*agreements.values()]
-    by_encoder = {name: table.set_index("claim") for name, table in claims.items()}
-    axes = canvas(DOUBLE, 0.19 * len(order) + 1.1)
-    _threshold_axis(axes, len(order))
-    words = {claim.id: claim for claim in known}
+    judged = table[table["holds"] != NOT_JUDGED]
+    differ = judged["relation"].eq(DIFFER).groupby(judged["claim"], sort=False).any()
+    order = [*differ.index[differ], *differ.index[~differ]]
+    if not order:
+        return empty("no claim has a verdict on all encoders")
+    names, words = [*judged["encoder"].unique()], {claim.id: claim for claim in known}
+    figure, (left, right) = plt.subplots(
+        1,
+        2,
+        figsize=(DOUBLE, 0.27 * len(order) + 1.1),
+        sharey=True,
+        layout="constrained",
+        width_ratios=[3, 2],
+    )
+    _threshold_axis(left, len(order))
+    right.axvline(0, color="black", linewidth=0.6)
+    shifts = np.linspace(-0.2, 0.2, len(names))
     for height, claim in enumerate(order):
-        rows = [table.loc[claim].to_dict() for table in by_encoder.values()]
-        shifts = np.linspace(-0.2, 0.2, len(rows))
-        places = _places(rows, ("estimate", "low", "high", "published_estimate"))
-        axes.plot(places[0]["published_estimate"], height, **MARKS[RELEASED])
+        rows = judged[judged["claim"] == claim].to_dict("records")
+        sided = {"relation": words[claim].relation, "threshold": words[claim].threshold}
+        sided["published_estimate"] = released.get(claim, np.nan)
+        places = _places([row | sided for row in rows], ("estimate", "low", "high", "published_estimate"))
+        left.plot(places[0]["published_estimate"], height, **MARKS[RELEASED])
         for shape, shift, row, place in zip(SHAPES, shifts, rows, places, strict=False):
-            axes.plot([place["low"], place["high"]], [height + shift] * 2, color="0.3", lw=1)
-            look = MARKS[row["verdict"]] | {"marker": shape, "markersize": 4}
-            axes.plot(place["estimate"], height + shift, **look)
+            left.plot([place["low"], place["high"]], [height + shift] * 2, color="0.3", lw=1)
+            look = {"marker": shape, "markersize": 4}
+            left.plot(place["estimate"], height + shift, **MARKS[row["verdict"]] | look)
+            ends = [row["difference_low"], row["difference_high"]]
+            right.plot(ends, [height + shift] * 2, color="0.3", lw=1)
+            right.plot(row["difference"], height + shift, **MARK | look | {"markerfacecolor": "0.8"})
     labels = [f"{claim}: {with_sink(words[claim].statement, '')}" for claim in order]
-    axes.set_yticks(range(len(order)), [textwrap.shorten(label, 72, placeholder=" …") for label in labels])
-    firsts = [place for place, group in enumerate(groups) if place == 0 or group != groups[place - 1]]
-    axes.hlines(np.subtract(firsts[1:], 0.5), *axes.get_xlim(), color="black", lw=0.6)
-    middles = [groups.index(group) + (groups.count(group) - 1) / 2 for group in dict.fromkeys(groups)]
-    names = axes.secondary_yaxis("right")
-    names.set_yticks(middles, [group.replace(" ", "\n", 1) for group in dict.fromkeys(groups)])
-    for side in (axes, names):
-        side.tick_params(axis="y", length=0, labelsize=6)
+    left.set_yticks(range(len(order)), [textwrap.fill(label, 64) for label in labels])
+    right.set_xlabel(f"difference from {names[0]},\nin the unit of the claim")
+    right.set_xscale("symlog", linthresh=0.1, linscale=1)
+    right.set_xlim(-2, 2)  # a wider interval is cut
+    right.set_xticks([-1, -0.1, 0, 0.1, 1], ["-1", "-0.1", "0", "0.1", "1"])
+    firsts = [place for place in range(1, len(order)) if differ[order[place]] != differ[order[place - 1]]]
+    for side in (left, right):
+        side.hlines(
+            np.subtract(firsts, 0.5), 0, 1, transform=side.get_yaxis_transform(), color="black", lw=0.8
+        )
+        side.tick_params(axis="y", length=0, labelsize=5.5)
+    sides = right.secondary_yaxis("right")
+    groups = {DIFFER: differ.sum(), ALIKE: (~differ).sum()}
+    middles = [(differ.sum() - 1) / 2, differ.sum() + ((~differ).sum() - 1) / 2]
+    texts = [
+        f"{count} {'differ' if name == DIFFER else 'are not shown to differ'}"
+        for name, count in groups.items()
+    ]
+    shown = [place for place, count in enumerate(groups.values()) if count]
+    sides.set_yticks(
+        [middles[place] for place in shown], [texts[place] for place in shown], rotation=90, va="center"
+    )
+    sides.tick_params(axis="y", length=0, labelsize=7)
     key = [
         Line2D([], [], label=name, **MARK | {"marker": shape, "markerfacecolor": "0.8"})
-        for name, shape in zip(by_encoder, SHAPES, strict=False)
+        for name, shape in zip(names, SHAPES, strict=False)
     ]
-    key += [Line2D([], [], label=RELEASED, **MARKS[RELEASED])]
-    fills = (SUPPORTED, NOT_SUPPORTED, MIXED, INCONCLUSIVE)
+    if any(np.isfinite(released.get(claim, np.nan)) for claim in order):
+        key += [Line2D([], [], label=RELEASED, **MARKS[RELEASED])]
     key += [
         Patch(label=name, facecolor=MARKS[name]["markerfacecolor"], edgecolor="black", lw=0.6)
-        for name in fills
+        for name in (SUPPORTED, NOT_SUPPORTED, MIXED, INCONCLUSIVE)
     ]
-    axes.figure.legend(handles=key, ncols=4, loc="outside lower center")
-    return axes.figure
+    figure.legend(handles=key, ncols=4, loc="outside lower center")
+    return figure
 
 
 def _threshold_axis(axes: Axes, rows: int) -> None:
@@ -151,4 +181,4 @@ def _threshold_axis(axes: Axes, rows: int) -> None:
         axes.axhspan(height - 0.5, height + 0.5, color="0.95", linewidth=0)
     axes.set(ylim=(rows - 0.5, -0.5), xlim=(-1.1, 1.1), xticks=[-1, 0, 1])
     axes.set_xticklabels(["against\nthe claim", "threshold", "on the\nclaim's side"])
-    axes.set_xlabel("distance from the threshold, each row on a scale of its own")
+    axes.set_xlabel("distance from the threshold,\neach row on a scale of its own")

@@ -125,10 +125,16 @@ class Claim:
         ""  # what its interval covers: sequences, passages, runs, tasks; "runs and" needs three runs
     )
     three_runs: bool = False  # accuracies of trained models: fewer runs do not show how far others lie
+    measures: str = "encoder"  # or data: a number that is the same for every encoder
     control: str = ""  # the name of the control
     reference: str = ""  # the name of a number for comparison only, in place of a control
     published: str = ""  # as printed
     figure: str = ""  # its name, which may hold {task}
+
+
+def changes_with_run(claim: Claim) -> bool:
+    """Whether another fine-tuning run would give the claim another value."""
+    return claim.interval.startswith("runs")
 
 
 def read_claims(path: Path) -> list[Claim]:
@@ -156,8 +162,14 @@ def not_applicable(reason: str, unit: str = "") -> pd.DataFrame:
 
 
 def frame(units: Mapping[str, tuple[float, float, float]], **columns: object) -> pd.DataFrame:
-    """A frame from value, low and high of every unit; `columns` are further ones, by unit or one for all."""
+    """A frame from value, low and high of every unit; `columns` are further ones, by unit or one for all.
+
+    The column `between` holds the variance between runs, where intervals know it.
+    """
     rows = pd.DataFrame([(unit, *interval) for unit, interval in units.items()], columns=UNIT)
+    between = [getattr(interval, "between", np.nan) for interval in units.values()]
+    if np.isfinite(between).any():
+        rows["between"] = between
     for name, column in columns.items():
         rows[name] = rows["unit"].map(column) if isinstance(column, Mapping) else column
     return rows if len(rows) else not_applicable("not measured")

@@ -9,10 +9,18 @@ from scipy import stats
 from analysis.statistics.resampling import Clusters, quiet
 
 MINIMUM_RUNS = 3  # with fewer, an interval is over items alone
+
+
 Interval = tuple[float, float, float]  # value, low, high
 
 
-def t_interval(value: float, variances: Sequence[tuple[float, float | int]]) -> Interval:
+class OverRuns(tuple[float, float, float]):
+    """An interval, with the variance between its runs where there are three or more."""
+
+    between: float = np.nan
+
+
+def t_interval(value: float, variances: Sequence[tuple[float, float | int]]) -> OverRuns:
     """A value with its t interval from independent parts of its variance, each with its degrees of freedom.
 
     The degrees of freedom of their sum are those of Satterthwaite 1946. Without variance the interval is the value.
@@ -21,7 +29,14 @@ def t_interval(value: float, variances: Sequence[tuple[float, float | int]]) -> 
     uncertainty = sum(part**2 / freedom for part, freedom in variances)
     freedom = variance**2 / uncertainty if uncertainty else np.inf
     half = stats.t.ppf(0.975, freedom) * np.sqrt(variance)
-    return float(value), float(value - half), float(value + half)
+    return OverRuns((float(value), float(value - half), float(value + half)))
+
+
+def _with_runs(interval: OverRuns, variances: Sequence[float]) -> OverRuns:
+    """The interval with the variance between its runs, the sum of those of its sides."""
+    if variances:
+        interval.between = float(np.sum(variances))
+    return interval
 
 
 def mean_interval(
@@ -54,7 +69,8 @@ def crossed_interval(
     if len(items) < 2:
         return mean, np.nan, np.nan
     by_run = [side.mean(axis=1) for side in sides if len(side) >= MINIMUM_RUNS]
-    return t_interval(mean, [(part.var(ddof=1) / len(part), len(part) - 1) for part in (items, *by_run)])
+    interval = t_interval(mean, [(part.var(ddof=1) / len(part), len(part) - 1) for part in (items, *by_run)])
+    return _with_runs(interval, [part.var(ddof=1) for part in by_run])
 
 
 def draws_interval(draws: Float[np.ndarray, "*run draw"]) -> Interval:
@@ -73,9 +89,9 @@ def draws_interval(draws: Float[np.ndarray, "*run draw"]) -> Interval:
     if len(valid) < 0.975 * len(means) or len(valid) < 2:
         return float(value), np.nan, np.nan
     variances = [(valid.var(ddof=1), np.inf)]
-    if len(runs) >= MINIMUM_RUNS:
-        variances.append((runs[:, 0].var(ddof=1) / len(runs), len(runs) - 1))
-    return t_interval(value, variances)
+    between = [runs[:, 0].var(ddof=1)] if len(runs) >= MINIMUM_RUNS else []
+    interval = t_interval(value, [*variances, *((part / len(runs), len(runs) - 1) for part in between)])
+    return _with_runs(interval, between)
 
 
 def percentile_interval(draws: Num[np.ndarray, " draw *statistic"]) -> Float[np.ndarray, " end *statistic"]:

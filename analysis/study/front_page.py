@@ -15,7 +15,16 @@ from analysis.errors import InputError
 from analysis.files import ROOT, parse_yaml, write_text
 from analysis.statistics.claim_pages import claims_page, current, paper_rows
 from analysis.statistics.claims import VERDICTS, Claim, read_claims
-from analysis.statistics.encoders import BOTH, CONTRADICTED, NONE, ONE, agreement_counts, encoder_table
+from analysis.statistics.encoders import (
+    BOTH,
+    DIFFER,
+    NONE,
+    REFUTED,
+    UNDECIDED,
+    agreement_counts,
+    encoder_table,
+    units_of_claims,
+)
 from analysis.statistics.roles import COUNTS, role_counts
 from analysis.study.parameters import notebook_names, source
 from analysis.study.profiles import MACHINE_ROOM, MADE_UP, command, made_up, not_run, parameters
@@ -50,7 +59,7 @@ compare. The last column says what differs.""".split("\n")
 FIRST = ("02_score", "03_test", "11_matching_all", "99_summary")  # what a newcomer reads first
 TWIN_COLUMNS = ["local_heads", "both_heads", "local_twins", "both_twins"]  # of the table twins
 # The names of how many claims this encoder shares with that of BESIDE.
-ON_BOTH = {BOTH: "both_supported", ONE: "both_one", NONE: "both_none", CONTRADICTED: "both_contradicted"}
+ON_BOTH = {BOTH: "both_supported", UNDECIDED: "both_undecided", REFUTED: "both_refuted", NONE: "both_none"}
 # How numbers are written, by the last word of their names; others are counts with separators, or have two decimals.
 FORMS = {"rate": ".0%", "share": ".0%", "minutes": ".0f", "hours": ".1f"}
 # Profiles whose results say how long a run takes on two cores.
@@ -84,17 +93,50 @@ def has_claims(profile: str) -> bool:
     return bool(saved_claims(results_to_read(profile)))
 
 
+def by_encoder(profiles: Sequence[str]) -> dict[str, str]:
+    """Profiles by the names of their encoders; encoders of one name have that of the profile too."""
+    names = [encoder_name(profile) for profile in profiles]
+    repeated = {name for name in names if names.count(name) > 1}
+    labels = [
+        f"{name} ({profile})" if name in repeated else name
+        for name, profile in zip(names, profiles, strict=True)
+    ]
+    if len({*labels}) < len(labels):  # a profile beside itself
+        labels = [f"{label}, {number}" for number, label in enumerate(labels, 1)]
+    return dict(zip(labels, profiles, strict=True))
+
+
 def claims_by_encoder(*profiles: str) -> dict[str, pd.DataFrame]:
     """The claims of all papers by the name of the encoder; raises InputError for a profile without any."""
-    names = [encoder_name(profile) for profile in profiles]
-    if len({*names}) < len(names):
-        names = [f"{name}, {number}" for number, name in enumerate(names, 1)]
     claims = {}
-    for name, profile in zip(names, profiles, strict=True):
+    for name, profile in by_encoder(profiles).items():
         if not (tables := saved_claims(results_to_read(profile))):
             raise InputError(f"profile {profile} has no claims yet: run make reproduce PROFILE={profile}")
         claims[name] = pd.concat(tables.values(), ignore_index=True)
     return claims
+
+
+def units_by_encoder(*profiles: str) -> dict[str, pd.DataFrame]:
+    """The units of all claims by the name of the encoder; raises InputError for a profile without claims.
+
+    A claim whose units were not saved has one, its mean.
+    """
+    units = {}
+    for (name, profile), claims in zip(
+        by_encoder(profiles).items(), claims_by_encoder(*profiles).values(), strict=True
+    ):
+        results = results_to_read(profile)
+        saved = [results.load_table(table) for table in results.table_names() if table.startswith("units-")]
+        saved = pd.concat(saved, ignore_index=True) if saved else pd.DataFrame(columns=["claim"])
+        rest = units_of_claims(claims[~claims["claim"].isin(saved["claim"])])
+        units[name] = pd.concat([saved, rest], ignore_index=True)
+    return units
+
+
+def papers_without_claims(profile: str) -> list[str]:
+    """The papers of which a profile has no table of claims, so that its run is not complete."""
+    tables = saved_claims(results_to_read(profile))
+    return [name for name in PAPERS if name not in tables]
 
 
 def claims_section(tables: Mapping[str, pd.DataFrame]) -> str:
@@ -180,9 +222,13 @@ def places(results: Results) -> dict[str, str]:
         numbers[name] = cpu_seconds / 2 / (60 if name.endswith("minutes") else 3600)
     agreement = pd.Series(dtype=float)
     if has_claims(profile) and has_claims(BESIDE):
-        agreement = agreement_counts(encoder_table(claims_by_encoder(profile, BESIDE)))
+        known = [claim for claims in known_claims().values() for claim in claims]
+        compared = encoder_table(units_by_encoder(BESIDE, profile), known)
+        agreement = agreement_counts(compared)
+        numbers["both_differ"] = int((compared["relation"] == DIFFER).sum())
     agreement = agreement.reindex([*ON_BOTH])
     numbers |= agreement.rename(ON_BOTH).to_dict() | {"both_judged": agreement.sum(min_count=1)}
+    numbers.setdefault("both_differ", math.nan)
     return {name: number_text(number, FORMS.get(name.split("_")[-1], "")) for name, number in numbers.items()}
 
 

@@ -96,7 +96,9 @@ def over_tasks(units: pd.DataFrame) -> dict[str, pd.DataFrame]:
     no value counts where no task has one.
     """
     frames = {}
-    units = units.reindex(columns=["claim", *UNIT, "runs", "reason"]).fillna({"unit": "", "reason": ""})
+    units = units.reindex(columns=["claim", *UNIT, "runs", "between", "reason"]).fillna(
+        {"unit": "", "reason": ""}
+    )
     for claim, rows in units.groupby("claim", sort=False):
         measured = rows.dropna(subset="value")
         if measured.empty:
@@ -105,7 +107,7 @@ def over_tasks(units: pd.DataFrame) -> dict[str, pd.DataFrame]:
         below, above = measured["value"] - measured["low"], measured["high"] - measured["value"]
         by_unit = measured.assign(below=below, above=above).groupby("unit", sort=False)
         half = by_unit[["below", "above"]].agg(lambda widths: np.linalg.norm(widths) / len(widths))
-        means = by_unit.agg({"value": "mean", "runs": "min"}).reset_index()
+        means = by_unit.agg({"value": "mean", "runs": "min", "between": "mean"}).reset_index()
         ends = {"low": means["value"] - half["below"].values, "high": means["value"] + half["above"].values}
         frames[claim] = means.assign(**ends)
     return frames

@@ -2,6 +2,7 @@ import numpy as np
 
 from analysis.figures.claims import MARKS, RELEASED, encoder_plot, forest_plot
 from analysis.statistics.claims import Claim, claim_table, frame, not_applicable, with_control
+from analysis.statistics.encoders import encoder_table
 
 
 def test_each_claim_has_an_axis_of_its_own_whose_right_side_is_the_claims():
@@ -26,14 +27,19 @@ def test_each_claim_has_an_axis_of_its_own_whose_right_side_is_the_claims():
 
 def test_encoders_share_the_axis_of_a_claim():
     known = [Claim("A0", "words", "", "", 0.5, ">"), Claim("A1", "words", "", "", 0.5, "<")]
-    first = claim_table(known, {"A0": frame({"": (0.9, 0.8, 1.0)}), "A1": frame({"": (0.4, 0.3, 0.5)})})
-    second = claim_table(known, {"A0": frame({"": (0.4, 0.3, 0.45)}), "A1": frame({"": (0.3, 0.2, 0.4)})})
-    agreement = {"A0": "contradicted", "A1": "supported on both"}
-    axes = encoder_plot({"one": first, "two": second}, known, agreement).axes[0]
-    marks = {shape: [line for line in axes.lines if line.get_marker() == shape] for shape in "os"}
+    values = {"one": [(0.9, 0.8, 1.0), (0.4, 0.3, 0.5)], "two": [(0.4, 0.3, 0.45), (0.35, 0.25, 0.45)]}
+    units = {
+        name: pd.DataFrame(rows, columns=["value", "low", "high"]).assign(claim=["A0", "A1"], unit="", runs=0)
+        for name, rows in values.items()
+    }
+    left, right = encoder_plot(encoder_table(units, known), known, {}).axes[:2]
+    marks = {shape: [line for line in left.lines if line.get_marker() == shape] for shape in "os"}
     places = {shape: [float(line.get_xdata()[0]) for line in lines] for shape, lines in marks.items()}
-    assert np.allclose(places["o"], [0.4 / 0.5, 0.1 / 0.3])  # the largest distance is that of an end
-    assert np.allclose(places["s"], [-0.1 / 0.5, 0.2 / 0.3])
+    assert np.allclose(
+        places["o"], [0.4 / 0.5, 0.1 / 0.25], atol=0.03
+    )  # the largest distance is that of an end
     fills = [line.get_markerfacecolor() for line in marks["s"]]
     assert fills == [MARKS[verdict]["markerfacecolor"] for verdict in ("not supported", "supported")]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["A0: words", "A1: words"]
+    assert [label.get_text() for label in left.get_yticklabels()] == ["A0: words", "A1: words"]  # A0 differs
+    differences = [float(line.get_xdata()[0]) for line in right.lines if line.get_marker() == "s"]
+    assert np.allclose(differences, [-0.5, -0.05])

@@ -11,11 +11,12 @@ from analysis.encoders import interventions
 from analysis.encoders.layout import layouts
 from analysis.encoders.redirection import Redirection
 from analysis.scores.extraction import read_attention
-from analysis.statistics.claims import claim_table
+from analysis.statistics.claims import claim_table, frame, not_applicable
 from analysis.synthesis import matching
 from analysis.synthesis import matching_measures as measures
 from analysis.synthesis import matching_runs as runs
 from analysis.synthesis.matching_runs import Classifier
+from analysis.tables import stacked
 from analysis.texts.examples import Example
 
 LAYERS, HEADS, N = 3, 4, 160
@@ -229,14 +230,16 @@ def verdicts(**changed: object) -> dict[str, str]:
     conditions = {name: [*match_logits(noise + signal * POSITIVE, [name])] for name, signal in signals}
     sections = ("sets", "roles", "attention", "values")
     pairs = {name: {("mrpc", run): item for run, item in enumerate(arguments[name])} for name in sections}
-    pairs["sets"] |= {("sst-2", run): array for run, array in enumerate(arguments["single"])}
+    of_texts = {("sst-2", run): array for run, array in enumerate(arguments["single"])}
     same = {("mrpc", run): array for run, array in enumerate(arguments["same"])}
-    single = [Example("one", "A text")]
+    texts = [Example("one", "A text")]
     classifiers = [Classifier("mrpc", run, None, PAIRS, 1) for run in range(3)]
-    classifiers += [Classifier("sst-2", run, None, single, 1) for run in range(3)]
+    singles = [Classifier("sst-2", run, None, texts, 1) for run in range(3)]
     match_scores = {("pretrained", "mrpc"): arguments["before"].sel(role="match")}
     blocked = {"mrpc": conditions} if conditions else {}
-    frames = measures.frames(classifiers, arguments["heads"], match_scores, pairs, same, blocked, 5)
+    of_task = measures.frames(classifiers, arguments["heads"], match_scores, pairs, same, blocked, 5)
+    frames = measures.over_tasks(stacked(of_task, "claim"))
+    frames["X3"] = measures.single_texts(singles, arguments["heads"], of_texts)
     return claim_table(measures.CLAIMS, frames).set_index("claim")["verdict"].to_dict()
 
 
@@ -265,6 +268,21 @@ def test_claims_are_supported_where_planted_heads_carry_the_signal():
 )
 def test_claims_are_refused_one_by_one(claim: str, changed: dict):
     assert verdicts(**changed)[claim] == "not supported"
+
+
+def test_units_of_several_tasks_are_means_and_reasons_count_where_no_task_has_a_value():
+    first = {"X7": frame({"local": (0.1, 0.0, 0.2)}, runs=3), "X8": not_applicable("not trained")}
+    second = {"X7": frame({"local": (0.3, 0.2, 0.4)}, runs=2), "X8": frame({"mrpc": (0.5, 0.4, 0.6)}, runs=3)}
+    frames = measures.over_tasks(
+        pd.concat([stacked(first, "claim"), stacked(second, "claim")], ignore_index=True)
+    )
+    role = frames["X7"].iloc[0]
+    half = 0.1 / np.sqrt(2)
+    assert role[["value", "low", "high"]].tolist() == pytest.approx([0.2, 0.2 - half, 0.2 + half])
+    assert role["runs"] == 2
+    assert frames["X8"][["unit", "value"]].to_numpy().tolist() == [["mrpc", 0.5]]
+    unmeasured = measures.over_tasks(pd.concat([stacked({"X8": first["X8"]}, "claim")] * 2))
+    assert unmeasured["X8"]["reason"].tolist() == ["not trained"]
 
 
 def test_without_matching_heads_claims_are_not_applicable():
