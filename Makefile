@@ -119,6 +119,9 @@ BANKS  := $(addprefix analysis/,control_scores.py roles.py)
 SCORES := $(MODELS) $(BANKS) $(call room,scores)
 DRAWN  := $(BANKS) $(call room,statistics figures)
 
+# Of some runs, those that the profile makes: it may leave out whole notebooks.
+made = $(filter-out $(foreach name,$(NOT_RUN),$D/$(name) $D/$(name)-%),$1)
+
 # --- the study: which run needs which, and which rooms ----------------------------------------------------
 
 # Lists of tasks of the profile: those whose heads get roles, and all for which an encoder is fine-tuned.
@@ -183,7 +186,7 @@ $D/09_niven_models: $(SCORES) $D/09_niven_cues
 matching := $(11_matching_all.pair_tasks:%=$D/11_matching-%)
 synthesis := $D/10_synthesis $(matching) $D/11_matching_all
 $D/10_synthesis: $(MODELS) $(DRAWN) $(call room,synthesis) $(call tuned,10_synthesis.model) $(pretrained) $(finetuned) $D/03_test_all \
-  $D/04_compare $(clark2019) $(michel2019) $(kovaleva2019) $D/08_pascual
+  $D/04_compare $(call made,$(clark2019) $(michel2019) $(kovaleva2019) $D/08_pascual)
 
 # Where 06 ablates the heads of a task, its logits are taken from the cache.
 $(matching) $D/11_matching_all: $(SCORES) $(DRAWN) $(call room,synthesis) $D/03_test_all
@@ -194,8 +197,6 @@ $D/11_matching_all: $(matching) $(11_matching_all.single_tasks:%=$D/00_finetune-
 # The last notebooks show the runs before them: the page to browse heads, and the claims of all papers.
 STUDIES := pande2021 clark2019 michel2019 kovaleva2019 pascual2021 niven2019 synthesis
 $(foreach name,$(filter-out $(STUDIES),$(PAPERS)),$(error unknown paper '$(name)': choose from $(STUDIES)))
-# Of some runs, those that the profile makes: it may leave out whole notebooks.
-made = $(filter-out $(foreach name,$(NOT_RUN),$D/$(name) $D/$(name)-%),$1)
 $(foreach name,$(PAPERS),$(if $(call made,$($(name))),,$(error paper '$(name)' is not run in profile $(PROFILE))))
 GOALS := $(call made,$(foreach name,$(or $(PAPERS),$(STUDIES)),$($(name))))
 # All runs in reading order, and those that are made only on request.

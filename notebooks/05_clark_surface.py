@@ -219,6 +219,25 @@ results.save_claim("CL3", measures.attention_to_sink(layer_blocks, tokens_at_res
 results.save_claim("CL4", measures.change_with_depth(layer_blocks))
 
 # %% [markdown]
+# **On what do heads rest?** The table has the attention to each candidate by thirds of the layers; full stops and commas count together.
+
+# %%
+resting = ["cls", "sep", "punct"]
+thirds = table.groupby(3 * table["layer"] // model.layers)[resting].mean()
+rests = thirds.set_axis(["first third", "middle third", "last third"]).rename_axis("layers").reset_index()
+results.save_table(rests, "sink")
+rests.style.format(precision=2).hide()
+
+# %%
+on_punctuation, highest = table["punct"] > 0.5, table.loc[table["punct"].idxmax()]
+most = rests.set_index("layers")[resting].stack().idxmax()
+finding(
+    f"{model.name} gives most to {COLUMN_NAMES.get(most[1], most[1])} in the {most[0]} ({rests[most[1]].max():.2f} of its attention). "
+    f"{on_punctuation.sum()} of {len(table)} heads give more than half to full stops and commas; head "
+    f"{highest['layer']:.0f}-{highest['head']:.0f} gives {highest['punct']:.2f}."
+)
+
+# %% [markdown]
 # How many heads give more than `majority` of their attention to one kind of token? For BERT-base the text of the paper counts 4
 # heads (previous token) and 5 (next token) of 144; its figure shows 4 and 3.
 

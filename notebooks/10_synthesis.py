@@ -30,9 +30,10 @@ together: list[str] = ["local", "syntactic", "delimiter", "match"]  # roles of t
 encoder: str = "minilm"
 checkpoint: str | None = None  # fine-tuned checkpoints instead of ours, {task} and {seed} are filled in
 source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
-seeds: list[int] = [0, 1]  # fine-tuning runs: sets are ablated in the first, the atlas has all
+seeds: list[int] = [0, 1]  # fine-tuning runs: on pairs, sets are ablated in the first; the atlas has all
 seed: int = 0  # of samples, random sets, bootstrap and permutations
-set_n: int = 32  # dev sequences on which sets are ablated
+set_n: int = 32  # dev pairs on which sets are ablated
+single_set_n: int = 32  # dev sequences of tasks with single texts, on which sets are ablated in every run
 single_random_sets: int = 39  # for each role and task with single texts, of which there may be one alone
 threshold: float = 5.0  # match score of a matching head, as in 11_matching
 combinations: int = 9999  # of one random set per task
@@ -74,9 +75,9 @@ style()
 results = Results(profile)
 available = {*agreement.TABLES, "pascual_survival", "michel_importance_agreement"} & {*results.table_names()}
 tables = {name: results.load_table(name) for name in sorted(available)}
+if missing := agreement.TABLES - available:
+    print(f"not run in profile {profile}, and left out of the atlas: {', '.join(sorted(missing))}")
 choices = (window, relations, direction, arithmetic, weighted_block)
-weights = {task: results.weights(task, seeds[0], encoder, checkpoint) for task in model_tasks}
-encoders = {task: load_classifier(weights[task], task, device) for task in model_tasks}
 runs = [(task, run) for task in tasks for run in seeds]
 trained = training.trained_runs(results.join_parts("finetune", tasks, every=False)) & {*runs}
 pairs = [task for task in tasks if TASKS[task].pair]
@@ -87,19 +88,25 @@ pairs = [task for task in tasks if TASKS[task].pair]
 # Heads of one role may stand in for one another, so that none of them matters alone. We ablate all heads of a role together, and
 # compare the fall in AUC with that of as many random heads of the same layers. A set with more than two thirds of its layers' heads
 # has no random counterpart. Tasks with pairs of texts and tasks with single texts are pooled apart: the matching heads can only
-# matter in the first. Runs at chance take no part.
+# matter in the first. Runs at chance take no part. Effects on single texts are small, so there they are means over all runs.
 
 # %%
-dev = {task: load_examples(task, source, "dev", set_n, seed) for task in model_tasks}
-labels = {task: np.array([example.label for example in dev[task]]) for task in model_tasks}
+options = {"max_tokens": max_tokens, "cache": results.profile.cache / "synthesis"}
 role_sets, changes = [], {}
 for task in model_tasks:
-    count = random_sets if TASKS[task].pair else single_random_sets
+    pair = TASKS[task].pair
+    dev = load_examples(task, source, "dev", set_n if pair else single_set_n, seed)
+    labels = np.array([example.label for example in dev])
+    count = random_sets if pair else single_random_sets
     task_sets = sets.role_sets(results.load_table(f"roles-{task}-finetuned"), task, count, seed)
-    ablated = interventions.sets(encoders[task], sets.interventions(task_sets))
-    options = {"max_tokens": max_tokens, "cache": results.profile.cache / "synthesis"}
-    logits = interventions.predict(encoders[task], dev[task], ablated, **options)
-    changes[task] = sets.set_changes(logits, labels[task], positive_class(task))
+    set_runs = seeds[:1] if pair else [run for run in seeds if (task, run) in trained] or seeds[:1]
+    by_run = []
+    for run in set_runs:
+        classifier = load_classifier(results.weights(task, run, encoder, checkpoint), task, device)
+        ablated = interventions.sets(classifier, sets.interventions(task_sets))
+        logits = interventions.predict(classifier, dev, ablated, **options)
+        by_run.append(sets.set_changes(logits, labels, positive_class(task)))
+    changes[task] = sum(by_run) / len(by_run)  # mean over runs
     role_sets += task_sets
 
 # %%

@@ -32,9 +32,9 @@ heads: list[list[int]] | None = (
 threshold: float = 5.0  # match score of a matching head; 1 is uniform attention
 doses: list = [0.1, 0.25, 0.5, 0.75, 1.0]  # shares of attention that the dial moves
 matched_n: int = 150  # dev sequences that match scores are means over
-scored_n: int | None = 100  # dev sequences that effects are measured on, as in 06_michel_ablation
-sets: int = 20  # other sets of as many heads
-reference_n: int = 40  # dev sequences on which they are ablated
+scored_n: int | None = 100  # dev pairs on which every head is ablated alone, as in 06_michel_ablation
+edited_n: int | None = 100  # dev pairs on which the matching heads, and other sets, are edited
+sets: int = 30  # other sets of as many heads
 growing: int = 4  # heads, in the order of their match scores, that are added one by one
 identical_tasks: list = ["toy-mrpc", "toy-qqp"]  # whose texts stand beside themselves
 identical_n: int = 40
@@ -57,10 +57,10 @@ from IPython.display import display
 from analysis.encoders.classifiers import load_classifier, random_encoder
 from analysis.encoders.measures import match_class
 from analysis.encoders.models import load_encoder
-from analysis.encoders.redirection import Redirection, other_text, redirect
+from analysis.encoders.redirection import REGIONS, Redirection, Unread, other_text, redirect
 from analysis.encoders.values import flag_directions, output_shares
 from analysis.errors import check_choice
-from analysis.figures.edits import dial_panels, effect_maps, marks_by_edit, shares_by_edit
+from analysis.figures.edits import dial_panels, effect_maps, marks_by_edit, region_panels, shares_by_edit
 from analysis.figures.theme import style
 from analysis.scores.extraction import read_attention
 from analysis.scores.sieves import across
@@ -80,7 +80,8 @@ results = Results(profile)
 model = load_encoder(encoder, device, precision)
 match = {name: match_class(name) for name in pair_tasks}
 check_choice(f"pair_tasks has no {task!r}", task, match)
-dev = load_examples(task, source, "dev", scored_n, seed)
+dev = load_examples(task, source, "dev", edited_n, seed)
+scored = load_examples(task, source, "dev", scored_n, seed)
 trained = trained_runs(results.join_parts("finetune", [task], every=False))
 classifiers = [
     Classifier(
@@ -158,7 +159,7 @@ print(f"match logit: {before:.2f} before, {after:.2f} after")
 # the loss punishes that, the AUC does not see it ([06_michel_ablation](06_michel_ablation.ipynb)). A dot marks a matching head.
 
 # %%
-effects = by_run(per_run(classifiers, lambda c: matching_runs.single_effects(c, chosen)[0]))
+effects = by_run(per_run(classifiers, lambda c: matching_runs.single_effects(c, chosen, scored)))
 results.save_table(effects, f"matching_effects-{task}")
 results.save_figure(
     effect_maps(effects, "seed"),
@@ -173,20 +174,17 @@ results.save_figure(
 # we add heads one by one, in the order of their match scores: where does the fall saturate?
 
 # %%
-natural = per_run(
-    edited, lambda c: matching.attention_across(c.encoder, c.dev[:reference_n], chosen, max_tokens)
-)
+natural = per_run(edited, lambda c: matching.attention_across(c.encoder, c.dev, chosen, max_tokens))
 
 
 def of_sets(c):
     """The match logits under sets of heads; in the first run the sets turn the dial too."""
     dose = natural[c.run].dose if c.seed == seeds[0] else None
-    return match_scores(c, matching_runs.set_interventions(c, chosen, sets, dose), c.dev[:reference_n])
+    return match_scores(c, matching_runs.set_interventions(c, chosen, sets, dose))
 
 
 def of_growing(c):
-    interventions = matching_runs.growing_interventions(c, ordered[:growing], natural[c.run].dose)
-    return match_scores(c, interventions, c.dev[:reference_n])
+    return match_scores(c, matching_runs.growing_interventions(c, ordered[:growing], natural[c.run].dose))
 
 
 set_scores = per_run(edited, of_sets)
@@ -200,8 +198,17 @@ results.save_table(growing_table, f"matching_growing-{task}")
 growing_table.pivot_table("fall", "seed", "k").style.format(precision=3)
 
 # %%
-falls = set_table.groupby(["set", "seed"], sort=False)["fall"]
-falls.agg(["max", "median", "count"]).drop(index="none", errors="ignore").style.format(precision=3)
+of_kind = set_table.groupby(["set", "seed"], sort=False)["fall"]
+falls = of_kind.agg(["max", "median", "count"]).drop(index="none", errors="ignore")
+falls.style.format(precision=3)
+
+# %%
+matching.finding_about(
+    edited,
+    f"Ablating the {len(chosen)} matching heads of {profile} together lowers the AUC by "
+    f"{set_table.loc[set_table['set'].eq(matching_runs.SET), 'fall'].mean():.3f}, the worst of {sets} other sets of as many heads by "
+    f"{set_table.loc[set_table['set'].eq('other heads'), 'fall'].max():.3f}.",
+)
 
 # %% [markdown]
 # ## Does it matter which word they look at?
@@ -210,13 +217,14 @@ falls.agg(["max", "median", "count"]).drop(index="none", errors="ignore").style.
 # the rest of the row divided by its sum), or it goes *to the sink*, the special token on which the heads rest, or evenly *to the
 # own text*, that is, to the other words there. If the heads fetch the meaning of the copy, it should hurt as much to move
 # it *to wrong words* of the other text, evenly, or *to one wrong word*, drawn at random. With *positions alone*, the heads keep their
-# mean attention by position.
+# mean attention by position. Two yardsticks stand beside them: the heads *ablated*, and attending *uniformly* to all tokens.
 
 # %%
 rest = sink(model)  # the special token on which heads rest
 MATCHES = matching.MATCHING
 moves = {
     "ablated": "zero",
+    matching.UNIFORM: "uniform",
     "removed": Redirection("matched", "nowhere", MATCHES),
     "to the sink": Redirection("matched", rest, MATCHES),
     "to the own text": Redirection("matched", "own text", MATCHES),
@@ -238,12 +246,37 @@ redirected = by_run(
     per_run(edited, lambda c: matching_runs.redirection_table(moved_scores[c.run], c, edits[c.run]))
 )
 results.save_table(redirected, f"matching_redirection-{task}")
-label = "fall in AUC (bars: 95 % intervals)"
+labels = {"fall": "fall in AUC", "shift": "shift of the match logit\n(below 0: fewer matches)"}
 results.save_figure(
-    marks_by_edit(redirected, "fall", label),
+    marks_by_edit(redirected, labels),
     f"matching-F3-redirected-{task}",
-    "Each row is an edit of the attention that matching heads pay to the same word, each mark a run. Compare "
-    "wrong words of the other text with the own text: does the word count, or the text?",
+    "Each row is an edit of the matching heads, each mark a run with its 95 % interval. Left: compare wrong words of the other "
+    "text with the own text, does the word count, or the text? Right: what an edit does to all answers; ablation is the yardstick.",
+)
+
+# %%
+by_edit = redirected.groupby("edit")[["fall", "shift", "share"]].mean().reindex([*moves])
+matching.finding_about(
+    edited,
+    f"Fall in AUC, mean over runs: {by_edit.loc['to wrong words', 'fall']:.3f} to wrong words of the other text, "
+    f"{by_edit.loc['to the own text', 'fall']:.3f} to the own text, "
+    f"{by_edit.loc['ablated', 'fall']:.3f} ablated.",
+)
+
+# %% [markdown]
+# **What does ablation do?** It takes information away, and it moves all answers one way. Which way depends on the encoder: a head that
+# is ablated says neither "match" nor "no match", so the shift (right panel above) tells which of the two the heads said more. X4,
+# X5 and X11 are read beside this yardstick.
+
+# %%
+share_before = by_run(moved_scores, table=lambda answers: matching_runs.answer_table(answers)[:1])[
+    "share"
+].mean()
+matching.finding_about(
+    edited,
+    f"With the matching heads ablated, the classifiers call {by_edit.loc['ablated', 'share']:.0%} of the pairs a match "
+    f"({share_before:.0%} before): the match logit shifts by {by_edit.loc['ablated', 'shift']:+.2f}, with uniform attention "
+    f"by {by_edit.loc[matching.UNIFORM, 'shift']:+.2f}.",
 )
 
 # %% [markdown]
@@ -295,6 +328,50 @@ crossing = by_run(scores, table=matching_runs.crossing_table)
 results.save_table(crossing, f"matching_crossing-{task}")
 crossing.pivot_table("crossing", "seed", "measure").style.format(precision=2)
 
+# %%
+at_dose = dial.groupby("edit")["share"].mean().reindex(["none", *natural_edits])
+matching.finding_about(
+    edited,
+    f'The share of pairs called "match" goes from {at_dose["none"]:.0%} to '
+    f"{at_dose[matching.NATURAL]:.0%} at the natural dose, and to {at_dose[matching.OWN]:.0%} with the "
+    f"same heads turned to their own text.",
+)
+
+# %% [markdown]
+# ## Where is the vote read?
+#
+# The crossing share is a ratio of small differences. A direct way: attention stays as it is, and what the heads read in one **region**
+# of keys is left out. Weights there become 0 and the others stay, so the head says what it says without that region. If the vote
+# for "match" is read in the other text, the match logit falls when this region is left out, and falls nearly as far without the copies
+# alone. A region whose loss *raises* the logit says "no match" by being read. What each reading predicts for profile glue-mpnet was written down
+# before it was measured ([method](../../../docs/method.md#matching-heads)).
+
+# %%
+regions = {name: Unread(name) for name in REGIONS}
+region_table = by_run(
+    per_run(edited, lambda c: match_scores(c, matching.edits(c.encoder, chosen, regions))),
+    table=matching_runs.region_table,
+)
+results.save_table(region_table, f"matching_regions-{task}")
+if edited:
+    results.save_figure(
+        region_panels(region_table),
+        f"matching-F6-regions-{task}",
+        "Rows are what is left out of what the matching heads read. Left, how much the AUC falls; right, where the match logit "
+        "moves, for matching pairs and for the others. The region that moves it most is where the vote is read.",
+    )
+
+# %%
+by_region = region_table.groupby("region")[["fall", "shift"]].mean().reindex([*regions])
+strongest = by_region["shift"].abs().fillna(0).idxmax()
+matching.finding_about(
+    edited,
+    f"Most of the vote is read in this region: {strongest}. Left out, it shifts the match logit by "
+    f"{by_region.loc[strongest, 'shift']:+.2f} and lowers the AUC by "
+    f"{by_region.loc[strongest, 'fall']:.3f}. Every other region shifts the logit by at most "
+    f"{by_region['shift'].drop(strongest).abs().max():.2f}.",
+)
+
 # %% [markdown]
 # ## What do they read there?
 #
@@ -320,7 +397,7 @@ value_table.pivot_table(["fall", "shift"], "edit", "seed", sort=False).style.for
 
 # %%
 def of_outputs(c):
-    read = c.layouts(reference_n)
+    read = c.layouts()
     return output_shares(c.encoder, read, chosen, flag_directions(c.encoder, read))
 
 
@@ -378,7 +455,7 @@ groups.reindex(columns=["group", *columns]).groupby("group", sort=False).mean().
 # %%
 def edits_of_full(more):
     """The edits above of the classifier that learnt from all pairs, at its own natural dose."""
-    mass = matching.attention_across(more.encoder, more.dev[:reference_n], chosen, max_tokens)
+    mass = matching.attention_across(more.encoder, more.dev, chosen, max_tokens)
     at_dose = matching.edits(more.encoder, chosen, natural_edits, mass.dose)
     return matching.edits(more.encoder, chosen, moves) + at_dose
 
@@ -391,7 +468,7 @@ if chosen and task in full_tasks:
         encoder, classifiers[0], train, folder, recipe, full_epochs, seeds[0]
     )
     answers = matching_runs.answer_table(match_scores(more, edits_of_full(more)))
-    ranked = matching_runs.single_effects(more, chosen)[0]
+    ranked = matching_runs.single_effects(more, chosen, scored)
     full = by_run({classifiers[0].run: matching_runs.with_ranks(answers, ranked).assign(accuracy=accuracy)})
     results.save_table(full, f"matching_full-{task}")
     display(full[["edit", "auc", "fall", "share", "rank", "accuracy"]].style.format(precision=3, na_rep=""))
@@ -420,11 +497,11 @@ if chosen and task in blocked_tasks:
     display(table.pivot_table("auc", "training", "evaluation", sort=False).style.format(precision=3))
 
 # %% [markdown]
-# **Try it.** Set `heads` to two neighbours of the matching heads. On MiniLM take `[[1, 2], [2, 10]]`.
+# **Try it.** Set `heads` to two neighbours of the matching heads, in profile glue-minilm to `[[1, 2], [2, 10]]`.
 #
 # <details><summary>What happens</summary>
 #
-# In MiniLM all falls shrink to a hundredth of AUC or less, the natural dose turns no answer, and identical texts stay matches. On another
+# In glue-minilm all falls shrink to a hundredth of AUC or less, the natural dose turns no answer, and identical texts stay matches. On another
 # encoder look first whether the neighbours match themselves.
 #
 # </details>

@@ -10,7 +10,7 @@
 #
 # Every chapter before this one is about one encoder. A result on one checkpoint may be a property of attention, of this checkpoint, or
 # of its fine-tuning runs. So we compare encoders claim by claim: by how much do they **differ**, and on which does the claim hold?
-# Both committed encoders, MPNet and MiniLM, were tuned on a billion pairs of texts before, so what they share may come from that:
+# Both committed encoders, MPNet (profile glue-mpnet) and MiniLM (glue-minilm), were tuned on a billion pairs of texts before, so what they share may come from that:
 # whether an encoder without such training has matching heads is the main open question of this study.
 # [`profiles/glue-bert.yaml`](../../../profiles/glue-bert.yaml) answers it for BERT-base, and a profile of three lines for your own
 # encoder ([encoders](../../../docs/encoders.md)). What was published of BERT-base is there as a mark.
@@ -29,6 +29,7 @@ import pandas as pd
 
 from analysis.figures.claims import encoder_plot
 from analysis.figures.colours import SEQUENTIAL
+from analysis.figures.edits import region_panels
 from analysis.figures.grids import head_grids
 from analysis.figures.theme import style
 from analysis.figures.words import finding
@@ -125,6 +126,30 @@ text = judged.assign(
 alike = [name for name in counts.index if name.endswith(("both", "all", "none"))]
 columns = ["claim", "holds", "encoder", "units", "estimate", "runs", "borrowed", "verdict", "difference"]
 text[~text["holds"].isin(alike)][columns].fillna("").style.hide().format({"runs": "{:g}"})
+
+# %% [markdown]
+# ## Where is the vote of the matching heads read?
+#
+# What the matching heads read in one region of keys is left out ([11_matching_all](11_matching_all.ipynb)); means over tasks and runs,
+# bars are means of the intervals of single runs. An encoder without matching heads has no mark.
+
+# %%
+regions = {
+    name: results_to_read(folder).load_if_saved("matching_regions")
+    for name, folder in front_page.by_encoder(names).items()
+}
+regions = {name: rows for name, rows in regions.items() if "region" in rows and len(rows)}
+if regions:
+    by_region = [
+        rows.groupby("region", sort=False).mean(numeric_only=True).reset_index().assign(task=name, seed=0)
+        for name, rows in regions.items()
+    ]
+    results.save_figure(
+        region_panels(pd.concat(by_region, ignore_index=True)),
+        "encoders-F3",
+        "What leaving out a region does to the AUC (left) and to the match logit (right), for each encoder. The region that moves "
+        "the logit most is where the vote is read: the same one in all encoders, or another?",
+    )
 
 # %% [markdown]
 # ## Where do the roles sit?

@@ -28,6 +28,7 @@ from IPython.display import Markdown
 from analysis.figures.edits import head_summary
 from analysis.figures.theme import head_grid, style
 from analysis.figures.words import finding
+from analysis.statistics.claims import threshold_table
 from analysis.statistics.effects import AUC
 from analysis.study import front_page
 from analysis.study.claims import judged
@@ -114,6 +115,18 @@ finding(
 
 # %%
 Markdown(front_page.claims_section(tables).replace("docs/claims.md", ""))
+
+# %% [markdown]
+# Most thresholds are ours. Which verdicts depend on them? The table has every judged claim at .8, 1 and 1.25 times its threshold; a threshold
+# of 0 is moved to the least effect that the sample can show, the half width of the interval. `p_by` is the p-value of the
+# estimate against its threshold, adjusted over all claims.
+
+# %%
+known = [claim for claims in front_page.known_claims().values() for claim in claims]
+units = front_page.saved_units(results, pd.concat(tables.values(), ignore_index=True))
+thresholds = threshold_table(known, units)
+results.save_table(thresholds, "thresholds")
+thresholds.style.format(precision=3, na_rep="").hide()
 
 # %% [markdown]
 # ## Every claim

@@ -34,7 +34,6 @@ ROWS = 40  # of every split of GLUE
 SHORT = {
     "common": {
         "tasks": ["mrpc", "sst-2"],
-        "encoder": ENCODER,
         "pair_tasks": ["mrpc"],
         "single_tasks": ["sst-2"],
     },
@@ -46,9 +45,11 @@ SHORT = {
     "09_niven_models": {"bag_seeds": [0, 1], "encoder_seeds": [0, 1], "encoder_setups": ["full", "W"]},
     "10_synthesis": {"model_tasks": ["mrpc"]},
     "11_matching": {"blocked_runs": 1},
-    "12_encoders": {"profiles": ["paper", "paper"]},  # a profile beside itself: the tree has no other results
 }
 TUNED = ["mnli", "mrpc", "sst-2", "sts-b"]
+
+
+THIRD = f"like: small\ncommon:\n  encoder: {ENCODER}\n"  # all that a profile of a third encoder needs
 
 
 def small_paper() -> str:

@@ -126,6 +126,32 @@ class Redirection(Operator):
         return sources & (counts > 0), targets / counts.clamp_min(1)
 
 
+# Regions of keys, for `Unread`.
+REGIONS: dict[str, Callable[[Layout], Pairs]] = {
+    "[CLS]": TARGETS["cls"],
+    "[SEP]": TARGETS["sep"],
+    "punctuation": lambda layout: np.broadcast_to(layout.punctuation, (len(layout), len(layout))),
+    "own text": lambda layout: own_text(layout) | np.diag((layout.text >= 0) & ~layout.punctuation),
+    "other text": lambda layout: across(layout) & ~layout.punctuation,
+    "copies alone": matching_pairs,
+}
+
+
+@dataclass(frozen=True)
+class Unread(Operator):
+    """An operator of interventions: attention stays, and what heads read in one region of keys is left out.
+
+    The weights on `region`, a name in REGIONS, become 0 and the others stay, so that rows no longer sum to 1.
+    """
+
+    region: str
+
+    def edit(self, prefix: Prefix) -> Edit:
+        """The edit of one batch (see `Operator`)."""
+        keys = padded([REGIONS[self.region](layout) for layout in prefix.batch]).to(prefix.encoder.device)
+        return lambda _, share, weights, *__: weights - share * weights * for_queries(keys, weights)
+
+
 def redirect(
     encoder: Encoder,
     examples: Sequence[Example],

@@ -1,6 +1,6 @@
 """Effects of edits: a mark for each run, answers against the dose of the dial, and all heads of an encoder at once."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -59,28 +59,62 @@ def effect_maps(effects: pd.DataFrame, by: str) -> Figure:
     )
 
 
-def marks_by_edit(table: pd.DataFrame, value: str, label: str) -> Figure:
+def marks_by_edit(table: pd.DataFrame, labels: Mapping[str, str]) -> Figure:
     """A row for each edit and a mark for each task and run, with the interval of <value>_low to <value>_high.
 
-    Runs of a task have one colour, and stand below one another.
+    A panel for each of the columns, or values, that `labels` names for its axis. Runs of a task have one colour, and
+    stand below one another.
     """
     if table.empty:
         return theme.empty("no edit was made")
     order, tasks = [*table["edit"].unique()], [*table["task"].unique()]
     runs = table.groupby(["task", "seed"], sort=False)
-    axes = theme.canvas(DOUBLE, 0.38 * len(order) + 1)
-    for number, ((task, seed), rows) in enumerate(runs):
-        place, first = tasks.index(task), seed == table.loc[table["task"] == task, "seed"].iloc[0]
-        ends = [rows[value] - rows[f"{value}_low"], rows[f"{value}_high"] - rows[value]]
-        heights = rows["edit"].map(order.index) + 0.8 * ((number + 0.5) / len(runs) - 0.5)
-        look = {"fmt": "os^Dv"[place % 5], "color": f"C{place}", "ms": 2.5, "lw": 0.7}
-        axes.errorbar(rows[value], heights, xerr=ends, label=task if first else None, **look)
-    axes.hlines(np.arange(1, len(order)) - 0.5, 0, 1, transform=axes.get_yaxis_transform(),
-                color="0.9", linewidth=0.5, zorder=0)  # fmt: skip
-    axes.set(yticks=range(len(order)), yticklabels=order, ylim=(len(order) - 0.5, -0.5), xlabel=label)
-    axes.axvline(0, color="0.5", linewidth=0.6)
-    axes.figure.legend(ncols=len(tasks), loc="outside upper center", title="a mark for each run")
-    return axes.figure
+    figure, panels = theme.rows_of_axes(len(labels), len(labels), 0.38 * len(order) + 0.6, 0.4, sharey=True)
+    for axes, (value, label) in zip(panels, labels.items(), strict=True):
+        for number, ((task, seed), rows) in enumerate(runs):
+            place, first = tasks.index(task), seed == table.loc[table["task"] == task, "seed"].iloc[0]
+            ends = [rows[value] - rows[f"{value}_low"], rows[f"{value}_high"] - rows[value]]
+            heights = rows["edit"].map(order.index) + 0.8 * ((number + 0.5) / len(runs) - 0.5)
+            look = {"fmt": "os^Dv"[place % 5], "color": f"C{place}", "ms": 2.5, "lw": 0.7}
+            named = task if first and axes is panels[0] else None
+            axes.errorbar(rows[value], heights, xerr=ends, label=named, **look)
+        axes.hlines(np.arange(1, len(order)) - 0.5, 0, 1, transform=axes.get_yaxis_transform(),
+                    color="0.9", linewidth=0.5, zorder=0)  # fmt: skip
+        axes.set(yticks=range(len(order)), yticklabels=order, ylim=(len(order) - 0.5, -0.5), xlabel=label)
+        axes.axvline(0, color="0.5", linewidth=0.6)
+    figure.legend(ncols=len(tasks), loc="outside upper center", title="a mark for each run")
+    return figure
+
+
+def region_panels(table: pd.DataFrame) -> Figure:
+    """Left, the fall in AUC when a region is left out of what heads read; right, the shift of the match logit.
+
+    `table` holds task, seed and the columns of `matching_regions`. A mark is a run of a task, with its 95 % interval;
+    right, filled marks are matching pairs and hollow ones other pairs.
+    """
+    order, tasks = [*table["region"].unique()], [*table["task"].unique()]
+    figure, (left, right) = theme.rows_of_axes(2, 2, 0.36 * len(order) + 0.7, 0.4, sharey=True)
+    runs = table.groupby(["task", "seed"], sort=False)
+    for number, ((task, _), rows) in enumerate(runs):
+        place = tasks.index(task)
+        heights = rows["region"].map(order.index) + 0.7 * ((number + 0.5) / len(runs) - 0.5)
+        look = {"color": f"C{place}", "marker": "os^Dv"[place % 5], "ms": 3, "ls": ""}
+        ends = [rows["fall"] - rows["fall_low"], rows["fall_high"] - rows["fall"]]
+        left.errorbar(rows["fall"], heights, xerr=ends, elinewidth=0.7, **look)
+        right.hlines(heights, rows["shift_matching"], rows["shift_other"], color=f"C{place}", lw=0.7)
+        right.plot(rows["shift_matching"], heights, **look)
+        right.plot(rows["shift_other"], heights, **look | {"mfc": "white"})
+    left.set(yticks=range(len(order)), yticklabels=order, ylim=(len(order) - 0.5, -0.5))
+    left.set(xlabel="fall in AUC", ylabel="left out")
+    right.set_xlabel("shift of the match logit\n(filled: matching pairs; hollow: others)")
+    for axes in (left, right):
+        axes.axvline(0, color="0.5", linewidth=0.6)
+    key = [
+        Line2D([], [], ls="", marker="os^Dv"[place % 5], color=f"C{place}", label=task)
+        for place, task in enumerate(tasks)
+    ]
+    figure.legend(handles=key, ncols=4, loc="outside upper center")
+    return figure
 
 
 def dial_panels(table: pd.DataFrame, sets: pd.DataFrame, natural: str, own_text: str) -> Figure:

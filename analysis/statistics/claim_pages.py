@@ -24,8 +24,8 @@ OURS_LEGEND = f"{OURS} The threshold is this study's; the paper names none."
 NEAR_LEGEND = f"{NEAR} The verdict would be another one if the threshold moved by a fifth."
 LEGENDS = {MARK: LEGEND, OURS: OURS_LEGEND, NEAR: NEAR_LEGEND}
 MULTIPLICITY = (
-    "With {n} verdicts at the 95 % level, one or two of those called *supported* may be so by chance. Most thresholds "
-    "are ours."
+    "With {n} verdicts at the 95 % level, about {chance} of those called *supported* may be so by chance. Most "
+    "thresholds are ours."
 )
 HEADER = ("claim", "estimate [95 % interval]", "threshold", "control", "published", "verdict")
 TERMS = (
@@ -182,13 +182,14 @@ def _table(
 
 
 def short_results(claims: pd.DataFrame, same: Mapping[str, str] = {}) -> dict[str, str]:
-    """Estimate, interval and verdict of each claim, as one text, without a verdict that is the one in `same`."""
+    """Estimate, interval, marks and verdict of each claim, as one text, without a verdict that is the one in `same`."""
     texts = {}
     for row in claims.to_dict("records"):
         verdict = "" if same.get(row["claim"]) == row["verdict"] else row["verdict"]
-        texts[row["claim"]] = ", ".join(
-            filter(None, [bracketed(row["estimate"], row["low"], row["high"]), verdict])
-        )
+        numbers = bracketed(row["estimate"], row["low"], row["high"])
+        marks = {MARK: marked(row), NEAR: row["robust"] == "no"}
+        numbers = " ".join([numbers, *(mark for mark, holds in marks.items() if holds)])
+        texts[row["claim"]] = ", ".join(filter(None, [numbers, verdict]))
     return texts
 
 
@@ -215,7 +216,8 @@ def claims_page(
     rows = {
         paper: _table(claims, list(known[paper]), figures, task, others) for paper, claims in tables.items()
     }
-    intro = f"Measured on {encoder}. {MULTIPLICITY.format(n=sum(map(len, tables.values())))} Published values are of"
+    multiplicity = MULTIPLICITY.format(**judged_counts([*tables.values(), *others.values()]))
+    intro = f"Measured on {encoder}. {multiplicity} Published values are of"
     intro += f" BERT-base unless they say otherwise. {TERMS} {_legends(str(rows))}"
     intro += " Columns of other encoders name a verdict where it differs." if others else ""
     lines = ["# Claims", "", *textwrap.wrap(intro, WIDTH)]
@@ -223,6 +225,12 @@ def claims_page(
         lines += ["", f'<a id="{paper}"></a>', "", f"## {titles[paper]}", ""]
         lines += [rows[paper], "", _folded(claims, known[paper])]
     return "\n".join(lines) + "\n"
+
+
+def judged_counts(tables: Iterable[pd.DataFrame]) -> dict[str, int]:
+    """The verdicts in tables of claims (n), and how many *supported* ones chance gives if no claim is true (chance)."""
+    n = sum(int((table["verdict"] != NOT_APPLICABLE).sum()) for table in tables)
+    return {"n": n, "chance": round(0.025 * n)}
 
 
 def paper_rows(tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str], page: str) -> str:

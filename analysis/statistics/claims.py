@@ -9,14 +9,14 @@ released). `frame`, `of_table` and `not_applicable` make it, a notebook saves it
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
-from scipy.stats import norm
+from scipy.stats import false_discovery_control, norm
 
 from analysis.errors import InputError
 from analysis.files import parse_yaml
@@ -124,7 +124,6 @@ class Claim:
     interval: str = (
         ""  # what its interval covers: sequences, passages, runs, tasks; "runs and" needs three runs
     )
-    three_runs: bool = False  # accuracies of trained models: fewer runs do not show how far others lie
     measures: str = "encoder"  # or data: a number that is the same for every encoder
     control: str = ""  # the name of the control
     reference: str = ""  # the name of a number for comparison only, in place of a control
@@ -241,8 +240,9 @@ def claim_table(
 def claim_row(claim: Claim, units: pd.DataFrame) -> dict[str, object]:
     """One row of `claim_table`; a claim without any measured unit is not applicable, and the reason says why.
 
-    Two runs do not show how far others lie from them, and times of one machine say nothing of others: then the interval
-    decides nothing. `robust` says whether the verdict stays if the threshold moves by a fifth; it is empty at 0.
+    One or two runs do not show how far others lie from them, and times of one machine say nothing of others: the
+    interval then decides nothing. `robust` says whether the verdict stays if the threshold moves by a fifth; at 0 it is
+    empty.
     """
     words = {"claim": claim.id} | {
         name: getattr(claim, name) for name in ("interval", "threshold", "relation")
@@ -262,7 +262,7 @@ def claim_row(claim: Claim, units: pd.DataFrame) -> dict[str, object]:
         words["interval"] = claim.interval.removeprefix("runs and ")
     if claim.interval == TIMES:
         overruled = NOT_APPLICABLE, "times of one machine"
-    elif claim.three_runs and runs < MINIMUM_RUNS:
+    elif changes_with_run(claim) and 0 < runs < MINIMUM_RUNS:
         overruled = INCONCLUSIVE, f"{runs} run{'s' * (runs != 1)}"
     elif claim.threshold:
         others = {judged(claim.threshold * share).verdict for share in (1 - NEAR, 1 + NEAR)}
@@ -274,6 +274,35 @@ def claim_row(claim: Claim, units: pd.DataFrame) -> dict[str, object]:
     comparison = _comparison(claim, measured, result.estimate)
     decided = {"verdict": verdict, "runs": runs, "robust": robust, "reason": "; ".join([*reasons, *remarks])}
     return words | result._asdict() | extremes | comparison | decided
+
+
+def threshold_table(claims: Iterable[Claim], units: pd.DataFrame) -> pd.DataFrame:
+    """The verdict on every judged claim at .8, 1 and 1.25 times its threshold, and p against it, raw and adjusted.
+
+    A threshold of 0 is moved to the least effect that the sample can show, the half width of the interval, on the
+    claim's side. `p` is two-sided, from the estimate and its interval; `p_by` is that of Benjamini and Yekutieli 2001.
+    `units` has the columns claim, unit, value, low, high and runs.
+    """
+    rows = []
+    for claim in claims:
+        frame = units[(units["claim"] == claim.id) & np.isfinite(units["value"].astype(float))]
+        row = claim_row(claim, frame) if len(frame) else {"verdict": NOT_APPLICABLE}
+        if row["verdict"] == NOT_APPLICABLE:
+            continue
+        half = (row["high"] - row["low"]) / 2
+        moved = {share: claim.threshold * share for share in (0.8, 1, 1.25)} if claim.threshold else {1: 0}
+        least = half if claim.relation == ">" else -half
+        moved |= {} if claim.threshold else {"least": least}
+        verdicts = {
+            f"at_{share}": claim_row(replace(claim, threshold=float(threshold)), frame)["verdict"]
+            for share, threshold in moved.items()
+        }
+        distance = abs(row["estimate"] - claim.threshold)
+        p = 2 * norm.sf(distance / half * norm.ppf(0.975)) if half > 0 else float(not distance)
+        rows.append({"claim": claim.id, "threshold": claim.threshold, "least": half, **verdicts, "p": p})
+    columns = ["claim", "threshold", "least", "at_0.8", "at_1", "at_1.25", "at_least", "p"]
+    table = pd.DataFrame(rows, columns=columns)
+    return table.assign(p_by=false_discovery_control(table["p"], method="by") if len(table) else table["p"])
 
 
 def _comparison(claim: Claim, measured: pd.DataFrame, estimate: float) -> dict[str, float]:

@@ -33,7 +33,7 @@ def units_of_claims(claims: pd.DataFrame) -> pd.DataFrame:
     """The units of claims whose units were not saved: the mean over all units of a claim as a single one."""
     measured = claims.dropna(subset="estimate")
     count = measured["units"].fillna(1).astype(int).astype(str)
-    names = ("mean of " + count + " units").where(count != "1", "the whole")
+    names = ("mean of " + count + " units").where(count != "1", "")
     columns = {"unit": names, "value": measured["estimate"]}
     return measured.assign(**columns)[["claim", *UNIT, "runs"]]
 

@@ -13,7 +13,7 @@ import pandas as pd
 import analysis
 from analysis.errors import InputError
 from analysis.files import ROOT, parse_yaml, write_text
-from analysis.statistics.claim_pages import claims_page, current, paper_rows
+from analysis.statistics.claim_pages import claims_page, current, judged_counts, paper_rows
 from analysis.statistics.claims import VERDICTS, Claim, read_claims
 from analysis.statistics.encoders import (
     BOTH,
@@ -117,20 +117,22 @@ def claims_by_encoder(*profiles: str) -> dict[str, pd.DataFrame]:
 
 
 def units_by_encoder(*profiles: str) -> dict[str, pd.DataFrame]:
-    """The units of all claims by the name of the encoder; raises InputError for a profile without claims.
+    """The units of all claims by the name of the encoder; raises InputError for a profile without claims."""
+    claims = claims_by_encoder(*profiles)
+    return {
+        name: saved_units(results_to_read(profile), claims[name])
+        for name, profile in by_encoder(profiles).items()
+    }
 
-    A claim whose units were not saved has one, its mean.
-    """
-    units = {}
-    for (name, profile), claims in zip(
-        by_encoder(profiles).items(), claims_by_encoder(*profiles).values(), strict=True
-    ):
-        results = results_to_read(profile)
-        saved = [results.load_table(table) for table in results.table_names() if table.startswith("units-")]
-        saved = pd.concat(saved, ignore_index=True) if saved else pd.DataFrame(columns=["claim"])
-        rest = units_of_claims(claims[~claims["claim"].isin(saved["claim"])])
-        units[name] = pd.concat([saved, rest], ignore_index=True)
-    return units
+
+def saved_units(results: Results, claims: pd.DataFrame) -> pd.DataFrame:
+    """The units of claims that notebooks saved; a claim whose units were not saved has one, its mean."""
+    tables = [results.load_table(name) for name in results.table_names() if name.startswith("units-")]
+    if not tables:
+        return units_of_claims(claims)
+    saved = pd.concat(tables, ignore_index=True).fillna({"unit": "", "reason": ""}).astype({"unit": str})
+    rest = units_of_claims(claims[~claims["claim"].isin(saved["claim"])])
+    return pd.concat([saved, rest], ignore_index=True) if len(rest) else saved
 
 
 def papers_without_claims(profile: str) -> list[str]:
@@ -204,8 +206,13 @@ def places(results: Results) -> dict[str, str]:
     names = [f"roles-{task}-finetuned" for task in parameters("04_compare", profile)["tasks"]]
     roles = [results.load_table(name) for name in names if name in results.table_names()]
     syntactic = role_counts(pd.concat(roles)).loc["syntactic"] if roles else pd.Series(math.nan, COUNTS)
+    others = claims_by_encoder(BESIDE).values() if profile != BESIDE and has_claims(BESIDE) else []
+    counts = judged_counts([*tables.values(), *others])
     numbers = {
         "claims": sum(map(len, tables.values())),
+        "judged": judged_counts(tables.values())["n"],
+        "judged_everywhere": counts["n"],
+        "by_chance": counts["chance"],
         "claims_with_control": sum(table["control"].notna().sum() for table in tables.values()),
         "encoders": len(roles),
         "syntactic_base_rate": syntactic["unlabelled_exceed"] / syntactic["unlabelled"],

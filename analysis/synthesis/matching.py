@@ -45,6 +45,7 @@ OWN, SINK, UNMATCHED = "dial to the own text", "dial to the sink", "dial to unma
 TO_OWN, TO_WRONG, TO_SINK = "to the own text", "to wrong words", "to the sink"
 OTHER_PAIR, TYPES, POSITIONS, FLAG = "other pair's values", "types exchanged", "positions exchanged", "flag"
 IDENTICAL, EXCHANGED, SHUFFLED = "identical", "two words exchanged", "shuffled"
+UNIFORM = "attends uniformly"
 DIAL = Redirection()  # unmatched pieces look at the other text
 BLOCKED = Redirection("all", NOWHERE, "other text")
 Edits = Mapping[str, str | Operator]  # what is done to the matching heads, by name

@@ -1,4 +1,4 @@
-"""What is measured of each claim on matching heads (X1 to X12), as frames for `statistics.claims`."""
+"""What is measured of each claim on matching heads (X1 to X14), as frames for `statistics.claims`."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -13,7 +13,7 @@ from scipy import stats
 from analysis.encoders.interventions import Head
 from analysis.statistics.bootstrap import resampled
 from analysis.statistics.changes import BASELINE
-from analysis.statistics.claims import UNIT, frame, not_applicable, read_claims
+from analysis.statistics.claims import CONTROL, UNIT, frame, not_applicable, read_claims, with_control
 from analysis.statistics.effects import auc_parts, lead_of_weakest, stratified_halves
 from analysis.statistics.intervals import (
     MINIMUM_RUNS,
@@ -22,7 +22,7 @@ from analysis.statistics.intervals import (
     draws_interval,
     wilson_interval,
 )
-from analysis.synthesis.matching import BOTH, NATURAL, OTHER_PAIR, OWN, POSITIONS, TO_OWN, TO_WRONG
+from analysis.synthesis.matching import BOTH, NATURAL, OTHER_PAIR, OWN, POSITIONS, TO_OWN, TO_WRONG, UNIFORM
 from analysis.synthesis.matching_runs import CROSSINGS, DIALLED, SET, Classifier, Run, crossing_draws
 
 CLAIMS = [claim for claim in read_claims(Path(__file__).with_name("claims.yaml")) if claim.id[0] == "X"]
@@ -70,15 +70,17 @@ def frames(
     return {
         "X1": few(before, threshold),
         "X2": lead(pairs["sets"]),
-        "X4": compared_falls(moved, TO_OWN, 0.5, BOTH),
-        "X5": compared_falls(moved, TO_WRONG, 0.25, BOTH),
+        "X4": compared_falls(moved, TO_OWN, 0.5, BOTH, UNIFORM),
+        "X5": compared_falls(moved, TO_WRONG, 0.25, BOTH, UNIFORM),
         "X6": dial(moved),
         "X7": other_roles(pairs["roles"]),
         "X8": training_blocked,
         "X9": compared_falls(pairs["values"], OTHER_PAIR, 0.5, TO_OWN),
         "X10": compared_falls(pairs["values"], POSITIONS, 0.25, TO_OWN),
         "X11": blind_to_identity(by_task(identical, classifiers)),
-        "X12": crossing(moved),
+        "X12": crossing(moved, "attention of matched words"),
+        "X13": crossing(moved, "dial"),
+        "X14": shift_on_identical(by_task(identical, classifiers)),
     }
 
 
@@ -96,9 +98,8 @@ def over_tasks(units: pd.DataFrame) -> dict[str, pd.DataFrame]:
     no value counts where no task has one.
     """
     frames = {}
-    units = units.reindex(columns=["claim", *UNIT, "runs", "between", "reason"]).fillna(
-        {"unit": "", "reason": ""}
-    )
+    columns = ["claim", *UNIT, *CONTROL, "runs", "between", "reason"]
+    units = units.reindex(columns=columns).fillna({"unit": "", "reason": ""})
     for claim, rows in units.groupby("claim", sort=False):
         measured = rows.dropna(subset="value")
         if measured.empty:
@@ -107,7 +108,8 @@ def over_tasks(units: pd.DataFrame) -> dict[str, pd.DataFrame]:
         below, above = measured["value"] - measured["low"], measured["high"] - measured["value"]
         by_unit = measured.assign(below=below, above=above).groupby("unit", sort=False)
         half = by_unit[["below", "above"]].agg(lambda widths: np.linalg.norm(widths) / len(widths))
-        means = by_unit.agg({"value": "mean", "runs": "min", "between": "mean"}).reset_index()
+        means = by_unit.agg({"value": "mean", "runs": "min", **dict.fromkeys([*CONTROL, "between"], "mean")})
+        means = means.reset_index()
         ends = {"low": means["value"] - half["below"].values, "high": means["value"] + half["above"].values}
         frames[claim] = means.assign(**ends)
     return frames
@@ -154,16 +156,24 @@ def lead(answers: Answers) -> pd.DataFrame:
     return _frame(units, answers)
 
 
-def compared_falls(answers: Answers, edit: str, share: float, reference: str) -> pd.DataFrame:
-    """X4, X5, X9, X10: the fall of the AUC under an edit minus a share of the fall under a reference edit."""
-    units = {}
-    for task, scores in answers.items():
-        if edit in scores["intervention"].values:
-            edited, compared = np.moveaxis(falls(scores, [edit, reference]), 1, 0)
-            units[task] = crossed_interval(edited - share * compared)
-    if answers and not units:
+def compared_falls(
+    answers: Answers, edit: str, share: float, reference: str, other: str = ""
+) -> pd.DataFrame:
+    """X4, X5, X9, X10: the fall of the AUC under an edit minus a share of the fall under a reference edit.
+
+    The same with the `other` reference edit is for comparison.
+    """
+
+    def difference(scores: xr.DataArray, name: str) -> Interval:
+        edited, compared = np.moveaxis(falls(scores, [edit, name]), 1, 0)
+        return crossed_interval(edited - share * compared)
+
+    allowed = {task: scores for task, scores in answers.items() if edit in scores["intervention"].values}
+    if answers and not allowed:
         return not_applicable(f"the encoder does not allow the edit: {edit}")
-    return _frame(units, answers)
+    units = {task: difference(scores, reference) for task, scores in allowed.items()}
+    beside = {task: difference(scores, other) for task, scores in allowed.items() if other}
+    return with_control(_frame(units, answers), beside)
 
 
 def dial(answers: Answers) -> pd.DataFrame:
@@ -175,9 +185,9 @@ def dial(answers: Answers) -> pd.DataFrame:
     return _frame({task: crossed_interval(shift.values) for task, shift in shifts.items()}, answers)
 
 
-def crossing(answers: Answers) -> pd.DataFrame:
-    """X12: the crossing share of the attention of matched words (see `matching_runs.crossing_draws`)."""
-    edits = CROSSINGS["attention of matched words"]
+def crossing(answers: Answers, measure: str) -> pd.DataFrame:
+    """X12, X13: the crossing share of one of CROSSINGS (see `matching_runs.crossing_draws`)."""
+    edits = CROSSINGS[measure]
     draws = {task: np.array([crossing_draws(run, edits) for run in runs]) for task, runs in answers.items()}
     return _frame({task: draws_interval(by_run) for task, by_run in draws.items()}, answers)
 
@@ -189,6 +199,12 @@ def blind_to_identity(answers: Answers) -> pd.DataFrame:
         called = (scores.sel(intervention=[BASELINE, TO_OWN]) > 0).values.astype(float)
         units[task] = share_difference(called[:, 0], called[:, 1])
     return _frame(units, answers)
+
+
+def shift_on_identical(answers: Answers) -> pd.DataFrame:
+    """X14: the match logit of identical texts, minus that with the heads turned to the own text."""
+    pairs = {task: scores.sel(intervention=[BASELINE, TO_OWN]).values for task, scores in answers.items()}
+    return _frame({task: crossed_interval(both[:, 0] - both[:, 1]) for task, both in pairs.items()}, answers)
 
 
 def share_difference(first: Float[np.ndarray, "run text"], second: Float[np.ndarray, "run text"]) -> Interval:

@@ -35,7 +35,9 @@ from analysis.texts.examples import Example
 T = TypeVar("T")
 Run = tuple[str, int]  # task, fine-tuning seed
 # Columns of a table without rows: those by which notebooks group.
-EMPTY = "task seed trained set k edit pair measure group layer head auc fall shift share crossing cosine"
+EMPTY = (
+    "task seed trained set k edit region pair measure group layer head auc fall shift share crossing cosine"
+)
 EMPTY = [*EMPTY.split(), "overlap_auc"]
 CONDITIONS = ("unblocked", "matching heads", "other heads")
 RECIPE = ("batch_size", "learning_rate", "max_tokens")
@@ -164,14 +166,25 @@ def answer_table(scores: xr.DataArray) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def single_effects(classifier: Classifier, heads: Sequence[Head]) -> tuple[pd.DataFrame, xr.DataArray]:
-    """`effect_table` of every head ablated alone, with layer, head and whether the head matches; and match logits."""
-    logits = edited_logits(classifier, single_heads(classifier.encoder), classifier.dev)
-    labels = labels_of(classifier.dev)
+def region_table(scores: xr.DataArray) -> pd.DataFrame:
+    """`answer_table` of what is left out of what heads read, with the shifts on matching and on other pairs alone."""
+    logits, positive = scores.values, scores["positive"].values
+    table = answer_table(scores).rename(columns={"edit": "region"})
+    for name, pairs in (("matching", positive), ("other", ~positive)):
+        table[f"shift_{name}"] = (logits - logits[:1])[:, pairs].mean(axis=1)
+    return table[1:]
+
+
+def single_effects(
+    classifier: Classifier, heads: Sequence[Head], examples: Sequence[Example]
+) -> pd.DataFrame:
+    """`effect_table` of every head ablated alone, with layer, head and whether the head matches."""
+    logits = edited_logits(classifier, single_heads(classifier.encoder), examples)
+    labels = labels_of(examples)
     table = by_head(effect_table(logits, labels, classifier.match, task=classifier.task))
     places = zip(table["layer"], table["head"], strict=True)
     table = table.assign(matching=[place in {*heads} for place in places]).drop(columns="intervention")
-    return columns_first(table, "layer", "head", "matching"), of_logits(classifier, logits, classifier.dev)
+    return columns_first(table, "layer", "head", "matching")
 
 
 def with_ranks(answers: pd.DataFrame, effects: pd.DataFrame) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from analysis.encoders import redirection
 from analysis.encoders.interventions import predict, sets
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.prefixes import Prefix, ordinary_pass
-from analysis.encoders.redirection import NOWHERE, TARGETS, Redirection
+from analysis.encoders.redirection import NOWHERE, TARGETS, Redirection, Unread
 from analysis.encoders.tap import tap
 
 HEADS = [(0, 1), (1, 2)]
@@ -69,6 +69,35 @@ def test_rows_move_as_said_and_other_heads_stay(rows: str, to: str, moved: str, 
         for query in range(len(layout)):
             expected = edited_row(weights[number, 1, query, : len(layout)].numpy(), query, edit, layout, dose)
             np.testing.assert_allclose(result[number, 1, query, : len(layout)], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("region", redirection.REGIONS)
+def test_what_is_read_in_a_region_is_left_out_and_the_other_weights_stay(region: str):
+    encoder, dose = classifier("bert", 2), 0.7
+    batch = layouts(encoder.tokenizer, PAIRS)
+    gates = torch.ones(len(batch), encoder.layers, encoder.heads)
+    gates[:, 0, 1] -= dose
+    replace = Unread(region).changes(ordinary_pass(encoder, batch))(gates)["replace"]
+    longest = max(map(len, batch))
+    weights = torch.rand(len(batch), encoder.heads, longest, longest)
+    result = replace(0, weights, weights[:, 0, 0] > 0)
+    assert torch.equal(result[:, [0, 2]], weights[:, [0, 2]])
+    for number, layout in enumerate(batch):
+        size, texts = len(layout), layout.text
+        words = (texts >= 0) & ~layout.punctuation
+        tokens = np.array([token.casefold() for token in layout.tokens])
+        other = (texts[:, None] == 1 - texts) & words
+        expected = {
+            "[CLS]": np.tile(np.arange(size) == 0, (size, 1)),
+            "[SEP]": np.tile(tokens == "[sep]", (size, 1)),
+            "punctuation": np.tile(layout.punctuation, (size, 1)),
+            "own text": (texts[:, None] == texts) & words & words[:, None],
+            "other text": other,
+            "copies alone": other & words[:, None] & (tokens[:, None] == tokens) & (tokens != "[unk]"),
+        }[region]
+        factor = np.where(expected, 1 - dose, 1)
+        actual = result[number, 1, :size, :size] / weights[number, 1, :size, :size]
+        np.testing.assert_allclose(actual, factor, atol=1e-5)
 
 
 REMOVED = Redirection("matched", NOWHERE, "matching pieces")

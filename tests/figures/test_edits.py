@@ -42,12 +42,12 @@ def test_every_run_has_a_mark_at_its_edit():
     table = pd.DataFrame({"edit": ["ablated", "removed"] * 2, "task": "mrpc", "fall": [0.1, 0.2, 0.15, 0.3]})
     table["seed"] = [0, 0, 1, 1]
     table = table.assign(fall_low=table["fall"] - 0.05, fall_high=table["fall"] + 0.05)
-    axes = marks_by_edit(table, "fall", "fall in AUC").axes[0]
+    axes = marks_by_edit(table, {"fall": "fall in AUC"}).axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["ablated", "removed"]
     first, second = (line.get_xydata().tolist() for line in axes.lines[:2])
     assert first == [[0.1, -0.2], [0.2, 0.8]]  # runs stand below one another
     assert second == [[0.15, 0.2], [0.3, 1.2]]
-    assert marks_by_edit(table[:0], "fall", "").axes[0].texts[0].get_text() == "no edit was made"
+    assert marks_by_edit(table[:0], {"fall": ""}).axes[0].texts[0].get_text() == "no edit was made"
 
 
 def test_ranks_by_two_metrics_stand_against_each_other():

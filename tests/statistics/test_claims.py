@@ -7,7 +7,15 @@ from scipy.stats import norm
 
 from analysis.statistics import claim_pages as pages
 from analysis.statistics import claims
-from analysis.statistics.claims import Claim, claim_row, claim_table, frame, not_applicable, with_control
+from analysis.statistics.claims import (
+    Claim,
+    claim_row,
+    claim_table,
+    frame,
+    not_applicable,
+    threshold_table,
+    with_control,
+)
 from analysis.statistics.intervals import draws_interval
 
 HALF = norm.ppf(0.975)
@@ -95,9 +103,9 @@ def test_a_reference_is_a_number_that_no_mark_takes_into_account():
 @pytest.mark.parametrize(
     ("fields", "runs", "verdict", "reason", "covered"),
     [
-        ({"three_runs": True}, 2, "inconclusive", "2 runs", ""),
-        ({"three_runs": True}, 3, "supported", "", ""),
-        ({"interval": "runs and pairs"}, 2, "supported", "", "pairs"),
+        ({"interval": "runs and pairs"}, 1, "inconclusive", "1 run", "pairs"),
+        ({"interval": "runs and pairs"}, 2, "inconclusive", "2 runs", "pairs"),
+        ({"interval": "pairs"}, 1, "supported", "", "pairs"),
         ({"interval": "runs and pairs"}, 3, "supported", "", "runs and pairs"),
         ({"interval": "rounds"}, 0, "not applicable", "times of one machine", "rounds"),
     ],
@@ -110,7 +118,7 @@ def test_two_runs_and_times_of_one_machine_decide_nothing(fields, runs, verdict,
 
 
 def test_the_unit_with_fewest_runs_decides_whether_there_are_three():
-    row = claim_row(claim(three_runs=True), around(0.7, 0.8).assign(runs=[3, 2]))
+    row = claim_row(claim(interval="runs"), around(0.7, 0.8).assign(runs=[3, 2]))
     assert (row["verdict"], row["reason"]) == ("inconclusive", "2 runs")
 
 
@@ -137,7 +145,7 @@ def test_without_a_value_a_claim_is_not_applicable_and_without_spread_it_says_so
     assert (alone["verdict"], alone["reason"], "units" in alone) == ("supported", "no spread", False)
     partly = pd.concat([around(0.6, half=0), around(0.7).assign(unit="u1")], ignore_index=True)
     assert claim_row(claim(), partly)["reason"] == "u0: no spread"
-    missing = claim_row(claim(three_runs=True), not_applicable("set-up not run"))
+    missing = claim_row(claim(interval="runs"), not_applicable("set-up not run"))
     assert missing["verdict"] == "not applicable"
     assert (missing["reason"], missing["robust"]) == ("set-up not run", "")
     assert claim_row(claim(), frame({"": (0.6, np.nan, np.nan)}))["verdict"] == "inconclusive"
@@ -199,7 +207,7 @@ def test_a_reader_sees_units_runs_what_an_interval_covers_the_least_favourable_a
 
 
 def test_the_reason_stands_beside_a_verdict_that_asks_for_one_and_a_comparison_has_no_interval():
-    known = [claim(three_runs=True, reference="halves of one set", interval="sequences")]
+    known = [claim(reference="halves of one set", interval="runs and sequences")]
     table = claim_table(known, {"A1": with_control(around(0.7).assign(runs=2), {"u0": (0.6, 0.5, 0.7)})})
     (row,) = pages.cells(table, known).to_dict("records")
     assert (row["verdict"], row["control"]) == ("inconclusive (2 runs)", "0.60 (for comparison)")
@@ -210,3 +218,23 @@ def test_units_stand_together_and_none_has_a_reason():
     rows = claims.together([around(0.6), not_applicable("not run", "b")], "no task")
     assert rows["unit"].tolist() == ["u0", "b"]
     assert claims.together([], "no task")["reason"].tolist() == ["no task"]
+
+
+def test_verdicts_at_other_thresholds_and_p_values_adjusted_over_all_claims():
+    known = [claim("A1"), claim("A2", threshold=0), claim("A3"), claim("A4", relation="<")]
+    units = [
+        around(0.53).assign(claim="A1", runs=0),
+        around(0.08).assign(claim="A2", runs=0),
+        not_applicable("not run").assign(claim="A3", runs=0),
+        around(0.1).assign(claim="A4", runs=0),
+    ]
+    table = threshold_table(known, pd.concat(units, ignore_index=True)).set_index("claim")
+    assert [*table.index] == ["A1", "A2", "A4"]
+    verdicts = table[["at_0.8", "at_1", "at_1.25", "at_least"]].fillna("").to_numpy().tolist()
+    assert verdicts == [
+        ["supported", "inconclusive", "not supported", ""],
+        ["", "supported", "", "inconclusive"],
+        ["supported", "supported", "supported", ""],
+    ]
+    assert table.loc["A2", "p"] == pytest.approx(2 * norm.sf(0.08 / 0.05 * HALF))
+    assert (table["p_by"] >= table["p"]).all()

@@ -91,7 +91,7 @@ def test_differences_of_three_encoders_are_from_the_first():
 def test_a_claim_without_saved_units_is_its_mean():
     row = {"claim": "A", "estimate": 0.5, "low": 0.4, "high": 0.6, "units": 4, "runs": 3}
     table = encoders.units_of_claims(pd.DataFrame([row, row | {"units": np.nan}, row | {"estimate": np.nan}]))
-    assert table["unit"].tolist() == ["mean of 4 units", "the whole"]
+    assert table["unit"].tolist() == ["mean of 4 units", ""]
 
 
 def test_roles_of_two_encoders_by_layer():

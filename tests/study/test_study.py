@@ -7,6 +7,7 @@ address; with STUDY_PROFILE=smoke it is profile smoke, on toy tasks.
 import fnmatch
 import os
 import re
+import shutil
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 import xarray as xr
 import yaml
 from consistency import cells_with_extra_pictures, copies_of_other_code, faults_of_index, without_meaning
-from loopback import ENCODER, HEADS, LAYERS, TUNED, loopback, small_paper
+from loopback import ENCODER, HEADS, LAYERS, THIRD, TUNED, loopback, small_paper
 from studies import Tree, runs_of, saved, started, values_of
 
 from analysis.encoders.models import load_encoder
@@ -40,6 +41,7 @@ from analysis.texts.tasks import original
 
 PROFILE = os.environ.get("STUDY_PROFILE", "paper")
 TOY = PROFILE == "smoke"
+COMMITTED = ("glue-mpnet", "glue-minilm")  # the encoders beside which 12_encoders sets that of `paper`
 PARAMETERS = parameters("03_test_all", "smoke")  # the sizes of both
 TASKS = PARAMETERS["tasks"] if TOY else [original(task) for task in PARAMETERS["tasks"]]
 PARAMETERS_OF_RUNS = parameters("01_extract", "smoke")
@@ -77,7 +79,10 @@ def study(tmp_path_factory) -> Ran:
     tree = Ran.new(folder, "benchmarks", "notebooks", "profiles", profile=PROFILE)
     with pytest.MonkeyPatch.context() as patch, ExitStack() as servers:
         if not TOY:
-            (tree.repository / "profiles" / "paper.yaml").write_text(small_paper())
+            (tree.repository / "profiles" / "small.yaml").write_text(small_paper())
+            (tree.repository / "profiles" / "paper.yaml").write_text(THIRD)
+            for name in COMMITTED:
+                shutil.copytree(ROOT / "results" / name / "tables", tree.results / name / "tables")
             sources, environment = servers.enter_context(loopback(folder))
             for name, value in environment.items():
                 patch.setenv(name, value)
@@ -229,3 +234,12 @@ def test_fine_tuning_is_in_the_scores(study: Ran, task: str):
     pretrained = load_encoder("tiny") if TOY else load_encoder(next(study.snapshots.iterdir()))
     assert digests == {"pretrained": pretrained.digest, **checkpoints}
     assert len(set(digests.values())) == len(RUNS)
+
+
+@pytest.mark.skipif(TOY, reason="a toy task is no task of another encoder")
+def test_a_third_encoder_joins_the_comparison_by_its_name(study: Ran):
+    table = study.table("encoders")
+    assert [*table["encoder"].unique()] == [ENCODER, "MPNet", "MiniLM"]
+    alone = table[table["encoder"] == ENCODER].set_index("claim")
+    assert {*alone["verdict"]} > {"not applicable"}
+    assert {*table["holds"]} <= {"supported on all", "supported on some", "supported on none", "not judged"}

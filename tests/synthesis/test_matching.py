@@ -199,11 +199,11 @@ def planted(names: list[str], strong: tuple[str, ...], count: int = 3, strength:
 
 def attention(strong: tuple[str, ...], dial: float = 2.0, own: float = 0.0) -> xr.DataArray:
     """Match logits under the edits of matched words, and under the dial, which adds to all of them."""
-    names = ["none", matching.BOTH, matching.TO_OWN, matching.TO_WRONG, matching.TO_SINK]
-    moved = planted(names, strong)
+    edits = [matching.BOTH, matching.UNIFORM, matching.TO_OWN, matching.TO_WRONG, matching.TO_SINK]
+    moved = planted(["none", *edits], strong)
     whole = moved.values[:, :1]
-    values = np.concatenate([moved.values, whole + dial, whole + own], axis=1)
-    return match_logits(values, [*names, matching.NATURAL, matching.OWN])
+    values = np.concatenate([moved.values, whole + dial, whole + own, whole], axis=1)
+    return match_logits(values, ["none", *edits, matching.NATURAL, matching.OWN, matching.SINK])
 
 
 def beside(own: float) -> xr.DataArray:
@@ -264,6 +264,8 @@ def test_claims_are_supported_where_planted_heads_carry_the_signal():
         ("X10", {"values": planted(READ, (matching.TO_OWN,))}),
         ("X11", {"same": beside(0.95)}),
         ("X12", {"attention": attention((matching.BOTH, matching.TO_SINK))}),
+        ("X13", {"attention": attention(STRONG, 2.0, 1.9)}),
+        ("X14", {"same": -beside(0.95)}),
     ],
 )
 def test_claims_are_refused_one_by_one(claim: str, changed: dict):
@@ -308,6 +310,13 @@ def test_the_difference_of_two_shares_is_that_of_newcombe_and_three_runs_widen_i
     low, high = stats.ttest_1samp([0.7, 0.6, 0.5], 0).confidence_interval()
     ends = 0.6 - np.hypot(0.6 - 0.1705, 0.6 - low), 0.6 + np.hypot(0.8090 - 0.6, high - 0.6)
     assert measures.share_difference(runs, second)[1:] == pytest.approx(ends, abs=1e-4)
+
+
+def test_shifts_of_regions_by_label():
+    scores = match_logits(np.stack([np.zeros(N), np.where(POSITIVE, -1.0, 0.5)]), ["none", "other text"])
+    row = runs.region_table(scores).iloc[0]
+    assert row[["region", "shift_matching", "shift_other"]].tolist() == ["other text", -1, 0.5]
+    assert row["shift"] == pytest.approx(-0.25)
 
 
 def test_training_twice_with_heads_blocked_decides_nothing():
