@@ -200,20 +200,14 @@ def encoder_name(profile: str) -> str:
     return re.split(r"[,:]| \(", ENCODERS.get(name, name))[0]
 
 
-def places(results: Results) -> dict[str, str]:
-    """The numbers that README and the summary name and that stand in no table, as texts; a dash for a missing one."""
-    tables, profile = saved_claims(results), results.profile.folder.name
-    names = [f"roles-{task}-finetuned" for task in parameters("04_compare", profile)["tasks"]]
+def label_counts(results: Results) -> dict[str, float]:
+    """How many local and syntactic labels heads and their twins have after fine-tuning, in all tasks of a profile."""
+    names = [
+        f"roles-{task}-finetuned" for task in parameters("04_compare", results.profile.folder.name)["tasks"]
+    ]
     roles = [results.load_table(name) for name in names if name in results.table_names()]
     syntactic = role_counts(pd.concat(roles)).loc["syntactic"] if roles else pd.Series(math.nan, COUNTS)
-    others = claims_by_encoder(BESIDE).values() if profile != BESIDE and has_claims(BESIDE) else []
-    counts = judged_counts([*tables.values(), *others])
     numbers = {
-        "claims": sum(map(len, tables.values())),
-        "judged": judged_counts(tables.values())["n"],
-        "judged_everywhere": counts["n"],
-        "by_chance": counts["chance"],
-        "claims_with_control": sum(table["control"].notna().sum() for table in tables.values()),
         "encoders": len(roles),
         "syntactic_base_rate": syntactic["unlabelled_exceed"] / syntactic["unlabelled"],
         **syntactic.add_prefix("syntactic_"),
@@ -223,6 +217,23 @@ def places(results: Results) -> dict[str, str]:
     for name in ("heads", "twins"):
         local, both = sums[f"local_{name}"], sums[f"both_{name}"]
         numbers |= {f"local_{name}": local, f"both_{name}_share": both / (local or math.nan)}
+    return numbers
+
+
+def places(results: Results) -> dict[str, str]:
+    """The numbers that README and the summary name and that stand in no table, as texts; a dash for a missing one."""
+    tables, profile = saved_claims(results), results.profile.folder.name
+    others = claims_by_encoder(BESIDE).values() if profile != BESIDE and has_claims(BESIDE) else []
+    counts = judged_counts([*tables.values(), *others])
+    numbers = {
+        "claims": sum(map(len, tables.values())),
+        "judged": judged_counts(tables.values())["n"],
+        "judged_everywhere": counts["n"],
+        "by_chance": counts["chance"],
+        "claims_with_control": sum(table["control"].notna().sum() for table in tables.values()),
+    }
+    numbers |= label_counts(results)
+    numbers |= {f"beside_{name}": value for name, value in label_counts(results_to_read(BESIDE)).items()}
     for name, committed in TIMES.items():
         records = records_in(Folders(committed).folder).values()
         cpu_seconds = sum(whole_cost(record) or math.nan for record in records) or math.nan
