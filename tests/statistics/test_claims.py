@@ -176,7 +176,7 @@ def test_the_table_has_a_link_and_an_anchor_for_each_claim_and_explains_each_mar
     assert beside[0].endswith("| verdict | Other |")
     first = table.iloc[0]
     ends = pages.bracketed(first["estimate"], first["low"], first["high"])
-    assert beside[2].endswith(f"| {ends} |")
+    assert beside[2].endswith(f"| {ends} {pages.MARK} {pages.NEAR} |")
     other = table.head(1).assign(verdict="mixed")
     assert f"| {ends}, mixed |" in pages.claims_markdown(table, known, others={"Other": other})
     assert beside[3].endswith("|  |")
@@ -221,7 +221,7 @@ def test_units_stand_together_and_none_has_a_reason():
 
 
 def test_verdicts_at_other_thresholds_and_p_values_adjusted_over_all_claims():
-    known = [claim("A1"), claim("A2", threshold=0), claim("A3"), claim("A4", relation="<")]
+    known = [claim(), claim(id="A2", threshold=0), claim(id="A3"), claim(id="A4", relation="<")]
     units = [
         around(0.53).assign(claim="A1", runs=0),
         around(0.08).assign(claim="A2", runs=0),
