@@ -73,8 +73,8 @@ from analysis.figures.words import finding
 from analysis.scores.extraction import read_attention
 from analysis.scores.sieves import across, same_pieces
 from analysis.statistics.claim_pages import bracketed, claims_markdown
-from analysis.statistics.claims import claim_table
 from analysis.statistics.training import trained_runs
+from analysis.study.claims import judged
 from analysis.study.results import Results
 from analysis.synthesis import matching, matching_measures, matching_runs
 from analysis.synthesis.matching_runs import Classifier, match_scores, per_run
@@ -366,7 +366,9 @@ measured_tasks = joined("matching_units").assign(
 )
 frames = matching_measures.over_tasks(measured_tasks)
 frames["X3"] = matching_measures.single_texts(singles, chosen, set_scores)
-claims = claim_table(matching_measures.CLAIMS, frames)
+for claim, units in frames.items():
+    results.save_claim(claim, units)
+claims = judged(results, matching_measures.CLAIMS)
 results.save_table(claims, "claims-matching")
 results.save_figure(
     forest_plot(claims, matching_measures.CLAIMS),

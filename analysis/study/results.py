@@ -26,7 +26,9 @@ ATTENTION = "attention"  # the map source whose scores have no suffix in their f
 BOOLEAN = (*LABELS, "exceeds_control")  # columns with missing values
 GOLD = "gold"
 UNITS = "units-"  # before the name of a run: the table of what it measured for claims, and its columns
-UNIT_COLUMNS = "claim unit value low high runs control control_low control_high token released reason".split()
+UNIT_COLUMNS = (
+    "claim unit value low high runs between control control_low control_high token released reason".split()
+)
 
 
 def seeds_of(state: str, seeds: Sequence, checkpoint: str | None = None) -> list[int | None]:
