@@ -361,10 +361,7 @@ matching.finding_about(
 # ## The claims
 
 # %%
-measured_tasks = joined("matching_units").assign(
-    reason=lambda table: table["reason"].fillna("") if "reason" in table else ""
-)
-frames = matching_measures.over_tasks(measured_tasks)
+frames = matching_measures.over_tasks(joined("matching_units"))
 frames["X3"] = matching_measures.single_texts(singles, chosen, set_scores)
 for claim, units in frames.items():
     results.save_claim(claim, units)
