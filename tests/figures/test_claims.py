@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 
 from analysis.figures.claims import MARKS, RELEASED, encoder_plot, forest_plot
 from analysis.statistics.claims import Claim, claim_table, frame, not_applicable, with_control

@@ -178,7 +178,7 @@ def test_the_table_has_a_link_and_an_anchor_for_each_claim_and_explains_each_mar
     ends = pages.bracketed(first["estimate"], first["low"], first["high"])
     assert beside[2].endswith(f"| {ends} {pages.MARK} {pages.NEAR} |")
     other = table.head(1).assign(verdict="mixed")
-    assert f"| {ends}, mixed |" in pages.claims_markdown(table, known, others={"Other": other})
+    assert f"| {ends} {pages.NEAR}, mixed |" in pages.claims_markdown(table, known, others={"Other": other})
     assert beside[3].endswith("|  |")
     saved = pd.read_csv(StringIO(table.to_csv(index=False)))
     assert pages.claims_markdown(saved, known, "figures") == text
