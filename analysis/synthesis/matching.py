@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import torch
 import xarray as xr
-from IPython.display import Markdown
 from jaxtyping import Float
 from scipy import stats
 from torch.nn.utils.rnn import pad_sequence
@@ -89,8 +88,8 @@ def names_of(heads: Iterable[Head]) -> str:
     return ", ".join(head_name(*head) for head in sorted(heads))
 
 
-def finding_about(heads: Sequence[Head], text: str) -> Markdown:
-    """A finding about matching heads in trained runs, or that there are none."""
+def finding_about(heads: Sequence[Head], text: str):
+    """A finding (see `finding`) about matching heads in trained runs, or that there are none."""
     return finding(text if heads else "No head matches, or no run on pairs of texts trained successfully.")
 
 
