@@ -150,6 +150,7 @@ $(score): $D/02_score-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
 $(tests): $D/03_test-%: $D/01_extract-%-pretrained $D/01_extract-%-finetuned
 $D/03_test_all: $(pretrained) $(finetuned)
 $D/03_robustness $D/04_compare: $(pretrained) $(finetuned) $D/03_test_all
+$D/04_compare: analysis/papers/kovaleva2019/published_layers.csv
 $D/04_claims: $(pretrained) $(finetuned)
 $D/03_robustness: $(wildcard benchmarks/results/calibration.csv)
 

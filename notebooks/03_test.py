@@ -6,7 +6,7 @@
 # ---
 
 # %% [markdown]
-# # 3. Which heads have which roles?
+# # 3. Test: which heads have which roles?
 #
 # Give a head a role if it pays at least three times as much attention to the role's tokens as a head that spreads its attention
 # evenly over the sequence. By this rule, Pande et al. (2021) find that 73 % of the heads of fine-tuned BERT-base are
@@ -41,14 +41,12 @@ arithmetic: str = "corrected"
 weighted_block: bool = True
 
 # %%
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from scipy import stats
 
 from analysis.figures import theme
-from analysis.figures.colours import BLUE, SEQUENTIAL, VERMILION, colour
+from analysis.figures.colours import BLUE, VERMILION, colour
 from analysis.figures.theme import style
 from analysis.figures.words import finding, share
 from analysis.statistics import roles
@@ -131,44 +129,15 @@ finding(
 )
 
 # %% [markdown]
-# ## Do roles exclude one another? (F5)
+# ## Do roles exclude one another?
 #
 # A head has a *coarse* role if it has that role or one of its finer roles: *syntactic* here is the pooled role or any of its four
-# relations, *delimiter* also `[CLS]` or `[SEP]` alone. Left: how many heads have exactly each set of coarse roles. Right, read a row: of
-# the heads with this role, how many have the other one as well?
+# relations, *delimiter* also `[CLS]` or `[SEP]` alone. Read a row of the table: of the heads with this role, how many have the other one
+# as well? ([03_test_all](03_test_all.ipynb) draws the sets of all tasks, beside those of BERT-base.)
 
 # %%
-sets = coarse.value_counts()
 overlap = coarse.astype(int).T @ coarse.astype(int)
-layout, sizes = [["bars", "share"], ["dots", "share"]], {"width_ratios": (1.3, 1), "height_ratios": (1.6, 1)}
-figure, axes = plt.subplot_mosaic(layout, figsize=(theme.DOUBLE, 2.8), layout="constrained", **sizes)
-bars, dots = axes["bars"], axes["dots"]
-bars.bar_label(bars.bar(range(len(sets)), sets, color="0.25"))
-bars.margins(y=0.2)
-bars.set(ylabel="heads with exactly\nthese roles", xticks=[])
-for place, members in enumerate(sets.index):
-    rows = np.flatnonzero(members)
-    dots.plot([place] * len(members), range(len(members)), "o", color="0.85", markersize=4)
-    dots.plot([place] * len(rows), rows, "o-", color="0.15", markersize=5, linewidth=1.2)
-dots.set_yticks(range(coarse.shape[1]), [f"{role} ({coarse[role].sum()})" for role in coarse])
-dots.set(
-    xlabel="set of coarse roles (in brackets: heads)",
-    ylim=(coarse.shape[1] - 0.5, -0.5),
-    xticks=[],
-    xlim=bars.get_xlim(),
-)
-shares_of_row = overlap.div(np.diag(overlap), axis=0)  # 0 / 0 where no head has the role
-scale = {"cmap": SEQUENTIAL, "vmin": 0, "vmax": 1, "cbar_kws": {"label": "share of the row's heads"}}
-sns.heatmap(shares_of_row, annot=overlap, fmt="d", ax=axes["share"], **scale)
-axes["share"].set(xlabel="have this role too", ylabel="heads with this role")
-axes["share"].tick_params(labelsize=7)
-results.save_figure(
-    figure,
-    f"F5-sets-{task}",
-    "Left: heads by the exact set of their coarse roles; right: of the heads with the role of a row, how "
-    "many have that of a column. Overlap alone shows no second function, since heads that know only "
-    "positions overlap as well (the table below).",
-)
+overlap.rename_axis(index="heads with this role", columns="have this role too")
 
 # %% [markdown]
 # Of the local heads, the paper finds that 42 to 89 % are syntactic as well. Such an overlap needs no head with two functions:

@@ -6,7 +6,7 @@
 # ---
 
 # %% [markdown]
-# # 3, continued. Roles over layers and tasks
+# # 3, continued. Test: roles over layers and tasks
 #
 # Where in the encoder do heads with a role sit, and does that hold for every task? Pande et al. (2021) find that heads with several
 # roles are most frequent in the middle layers, that few layers have fewer than three syntactic heads, and that delimiter heads sit
@@ -36,16 +36,16 @@ weighted_block: bool = True
 
 # %%
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 import seaborn as sns
 
 from analysis.figures import colours, theme
-from analysis.figures.grids import head_grids, role_layer_maps
+from analysis.figures.grids import role_layer_maps
 from analysis.figures.theme import style
 from analysis.figures.words import finding, share
 from analysis.papers.pande2021 import published
 from analysis.papers.pande2021.drawing import score_histograms
+from analysis.papers.pande2021.maps import mean_maps, role_maps, role_sets
 from analysis.statistics import roles
 from analysis.statistics.controls import controlled_table
 from analysis.statistics.roles import compose, layer_counts
@@ -73,6 +73,9 @@ for task in tasks:
         tables[task, state] = table
 table = pd.concat(tables, names=["task", "state"]).reset_index(["task", "state"]).reset_index(drop=True)
 finetuned = table[table["state"] == "finetuned"]
+released = published.roles()  # the labels of the authors' BERT-base, fine-tuned
+released = pd.concat([released[released["task"] == task] for task in tasks])  # none for toy tasks
+encoders = {"this encoder": finetuned} | ({"BERT-base": released} if len(released) else {})
 
 # %% [markdown]
 # ## Do means tell the whole story? (F3)
@@ -94,76 +97,93 @@ results.save_figure(
 )
 
 # %% [markdown]
-# ## Are the tests decided? (F9)
-#
-# One p-value for each head, role, task and state. The authors report that about 98 % of them lie near 0 or 1.
+# The mean scores of all heads are the paper's heat maps. Compare the encoder with BERT-base, whose 39 maps the authors released: in
+# which layers is a column of maps red?
 
 # %%
-axes = theme.canvas(theme.SINGLE, 2.0)
-shown = table.dropna(subset="p").assign(state=table["state"].replace(theme.STATE_NAMES))
-sns.histplot(
-    shown,
-    x="p",
-    hue="state",
-    bins=20,
-    binrange=(0, 1),
-    multiple="dodge",
-    stat="proportion",
-    common_norm=False,
-    ax=axes,
-)
-axes.set(xlabel="p-value of the published test", ylabel="proportion of heads and roles")
 results.save_figure(
-    axes.figure,
-    "F9-p-values",
-    "The p-values of the published test over all heads, roles and tasks. Bars at the two ends are decided "
-    "tests; those between would be decided by other sequences.",
-)
-
-# %%
-extreme = ((finetuned["p"] < 0.05) | (finetuned["p"] > 0.95))[finetuned["p"].notna()]
-finding(
-    f"After fine-tuning, {extreme.mean():.0%} of the p-values lie below 0.05 or above 0.95 (paper: about 98 %)."
+    mean_maps(encoders),
+    "F3-means",
+    "Mean scores of all heads after fine-tuning: a row of maps for each task, a column for each role; below, those of "
+    "the authors' BERT-base. Red heads attend to the tokens of the role more than a uniform head, blue heads less.",
 )
 
 # %% [markdown]
-# ## Which heads have which roles, over tasks? (F6)
+# ## Are the tests decided? (F9)
 #
-# One map per role: the darker a head, the more of the fine-tuned encoders give it the role. Layer 0, next to the word
-# embeddings, is at the bottom. Hatched: the role is not applicable in every task.
-
+# The authors report that about 98 % of 2,160 p-values lie near 0 or 1. These are the p-values of the four coarse roles, of 144 heads
+# and four tasks after fine-tuning (block cannot be tested in single sentences). Here are those of the same set.
 
 # %%
-def tasks_with_role(labels: pd.DataFrame) -> dict:
-    """The number of tasks in which each head has each role, as layers x heads."""
-    numbers = (
-        labels.astype({"assigned": "Float64"}).groupby(["role", "layer", "head"])["assigned"].sum(min_count=1)
-    )
-    return {
-        role: numbers[role].unstack().to_numpy(float, na_value=np.nan)
-        for role in theme.in_order(labels["role"])
-    }
-
-
-counts, most = tasks_with_role(finetuned), len(tasks)
-known = finetuned.dropna(subset="assigned").groupby("role")["task"].nunique()
-titled = {
-    role if known.get(role) == most else f"{role} ({known.get(role, 0)} tasks)": counts[role]
-    for role in counts
-}
-scale = {
-    "cmap": plt.get_cmap(colours.SEQUENTIAL, most + 1),
-    "vmin": -0.5,
-    "vmax": most + 0.5,
-    "ticks": range(most + 1),
-}
-figure = head_grids(titled, "tasks in which the head has the role", columns=4, **scale)
+decided = finetuned[finetuned["role"].isin(roles.COARSE)].dropna(subset="p")
+figure, (left, right) = plt.subplots(
+    1, 2, sharey=True, width_ratios=(2, 1), figsize=(theme.DOUBLE, 2.2), layout="constrained"
+)
+palette = {role: colours.ink(role) for role in roles.COARSE}
+sns.scatterplot(
+    decided, x="mean", y="p", hue="role", style="role", palette=palette, s=12, linewidth=0, ax=left
+)
+left.axvline(tau, color="0.5", linestyle="--", linewidth=0.8)
+left.set(
+    xscale="log",
+    xlabel="mean sieve bias score (log scale; dashed: τ)",
+    ylabel="p-value of the published test",
+)
+sns.histplot(decided, y="p", bins=20, binrange=(0, 1), stat="proportion", color=colours.GREY, ax=right)
+right.set(xlabel="proportion of heads and roles")
 results.save_figure(
     figure,
-    "F6-role-map",
-    "One map per role: the darker a head, the more of the fine-tuned encoders give it the role. Heads that "
-    "are dark keep their role whatever the task; pale ones have it on some texts only.",
+    "F9-p-values",
+    "The p-values of the published test for the coarse roles after fine-tuning, beside the mean scores (left), and how "
+    "many lie in each twentieth (right). Points between the two ends would be decided by other sequences.",
 )
+
+# %%
+extreme = (decided["p"] < 0.05) | (decided["p"] > 0.95)
+finding(
+    f"After fine-tuning, {extreme.mean():.0%} of {len(extreme):,} p-values of the coarse roles lie below 0.05 or above 0.95 (paper: "
+    "about 98 %)."
+)
+
+# %% [markdown]
+# ## Which heads have which roles? (F6)
+#
+# The role map is the central picture of the paper. A cell is a head; it has a mark for each role of the head, always in the same place,
+# and is grey if the head is a delimiter head. Layer 0, next to the word embeddings, is at the bottom. Three questions can be read off:
+# which roles a head combines, in which layers a role sits, and what differs between tasks.
+
+# %%
+results.save_figure(
+    role_maps({task: tables[task, "finetuned"] for task in tasks}),
+    "F6-role-map",
+    "The role map of each task after fine-tuning: a cell is a head, a mark a role by the published rule, grey cells are "
+    "delimiter heads. Look along a row for what a layer does, and into a cell for the roles that a head combines.",
+)
+
+# %%
+results.save_figure(
+    role_maps({task: tables[task, "pretrained"] for task in tasks}),
+    "F6-role-map-pretrained",
+    "The same before fine-tuning: one encoder on the sequences of each task. What differs between the maps is the "
+    "texts; what differs from the maps above is fine-tuning.",
+)
+
+# %% [markdown]
+# The maps of the authors' BERT-base, read from the figures that they released (20 sequences of each task).
+
+# %%
+if len(released):
+    results.save_figure(
+        role_maps({task: released[released["task"] == task] for task in tasks}),
+        "F6-role-map-bert-base",
+        "The role map of the authors' BERT-base, after fine-tuning. Marks of block may be hidden under those of [SEP] in "
+        "36 cells, and are not drawn there.",
+    )
+
+# %% [markdown]
+# MPNet beside BERT-base (profile `glue-mpnet`) is the nearest thing to a replication of this picture: both have 12 layers of 12 heads,
+# with [CLS] in low layers and [SEP] from layer 4 on. What differs are MPNet's columns: heads of one number share a bias of relative
+# positions in all layers, so that local and syntactic roles stand above one another. In MiniLM, nearly all heads attend to [CLS].
 
 # %%
 heads = (
@@ -177,6 +197,37 @@ finding(
 
 # %%
 heads[tasks].astype("Int64").rename_axis(columns="heads with the role")
+
+# %% [markdown]
+# The table counts the heads that have a role in none of the tasks, in one, in two ...: heads in the last column keep the role whatever
+# the texts.
+
+# %%
+in_tasks = finetuned.groupby(["role", "layer", "head"], sort=False)["assigned"].sum(min_count=1).dropna()
+by_number = in_tasks.groupby("role", sort=False).value_counts().unstack(fill_value=0)
+by_number.rename_axis(columns="heads with the role in so many tasks")
+
+# %% [markdown]
+# ## Do roles exclude one another? (F5)
+#
+# Each row is a set of coarse roles. A head counts for exactly one set, so that the bars of a panel add up to 100 %. Of the local heads of
+# BERT-base, the paper finds that 42 to 89 % are syntactic; the titles have this share for each task.
+
+# %%
+results.save_figure(
+    role_sets(encoders),
+    "F5-sets",
+    "The share of heads with exactly each set of coarse roles, by task, beside the authors' BERT-base. Sets of two and "
+    "more roles are multi-functional heads; overlap alone shows no second function, since position gives it too.",
+)
+
+# %%
+local = {
+    name: pd.DataFrame([roles.local_and_syntactic(part) for _, part in labels.groupby("task")]).sum()
+    for name, labels in encoders.items()
+}
+counts = [f"{heads['both']} of {heads['local']} local heads of {name}" for name, heads in local.items()]
+finding(f"Over all tasks, {' and '.join(counts)} are syntactic as well.")
 
 # %% [markdown]
 # ## In which layers? (F7)
@@ -198,10 +249,7 @@ results.save_figure(
 # The same counts of the authors' BERT-base, from the maps that they released (20 sequences of each task).
 
 # %%
-released = published.roles()
-released = released[released["task"].isin(tasks)]
-if len(released):  # none of toy tasks
-    released = pd.concat([released[released["task"] == task] for task in tasks])
+if len(released):
     figure = role_layer_maps(layer_counts(released), "heads", "heads with the role", row="state")
     results.save_figure(
         figure,
@@ -224,20 +272,6 @@ finding(text if len(released) else "The released maps are of GLUE tasks, which t
 # %% [markdown]
 # The authors' own maps thus miss one of their claims, that each layer has at least three syntactic heads "with very few exceptions"
 # (C7), and reach another by a hair, that block heads are mostly in layer 0 (C6).
-#
-# The same maps by head: the darker, the more of the four tasks give the head the role.
-
-# %%
-if len(released):
-    maps = tasks_with_role(released)
-    label = "tasks in which the head of BERT-base has the role"
-    results.save_figure(
-        head_grids(maps, label, columns=5, **scale),
-        "F6-role-map-bert-base",
-        "The same maps for the authors' BERT-base: the darker a head, the more of the four tasks give it "
-        "the role. Compare the layers in which a role sits with those of the maps above, which are another "
-        "encoder's.",
-    )
 
 # %%
 coarse = roles.coarse_memberships(finetuned)
@@ -400,4 +434,4 @@ finding(
 # </details>
 #
 # **How far to trust it.** The first fine-tuning run of each task: [04_compare](04_compare.ipynb) has the others. The
-# authors' maps are 20 sequences a task, so that their labels are close calls more often than ours.
+# authors' maps are 20 sequences a task, so that their labels are close calls more often than ours; the article's own sample is 1,000 (`03_robustness`).

@@ -6,7 +6,7 @@
 # ---
 
 # %% [markdown]
-# # 4. What does fine-tuning change?
+# # 4. Compare: what does fine-tuning change?
 #
 # Pande et al. (2021) find that fine-tuning changes the later layers most, and that attention to `[SEP]` falls there. We send the same
 # sequences through the encoder before and after fine-tuning. Which layers change, which roles are gained and lost, where does the
@@ -52,6 +52,7 @@ from analysis.figures import theme
 from analysis.figures.grids import head_grids, role_layer_maps
 from analysis.figures.theme import style
 from analysis.figures.words import finding
+from analysis.files import ROOT
 from analysis.papers.pande2021 import published
 from analysis.papers.pande2021.drawing import mass_lines, run_counts
 from analysis.roles import PUBLISHED_ROLES, families
@@ -190,7 +191,8 @@ counts.loc[changes["role"].unique()].rename_axis(columns="heads of all tasks")
 # ## Where does the attention go?
 #
 # The mean share of a token's attention that goes to `[SEP]`, to `[CLS]` and to all other tokens. Unlike a score, it can be compared
-# between sequences of different length. Attention that leaves the sink goes to words, where it can raise the score of a role.
+# between sequences of different length. Thick pale lines are the layers of BERT-base on QQP, by relative depth (Kovaleva et al. 2019,
+# figure 6). They follow the most attended piece, where ours add both `[SEP]` of a pair: compare the course, not the height. Attention that leaves the sink goes to words, where it can raise the score of a role.
 
 # %%
 states = zip(STATES, (None, seeds[0]), strict=True)
@@ -198,9 +200,10 @@ parts = [
     mass_table(banks[run][task]).assign(task=task, state=state) for state, run in states for task in tasks
 ]
 masses = pd.concat(parts, ignore_index=True)
+bert_base = pd.read_csv(ROOT / "analysis" / "papers" / "kovaleva2019" / "published_layers.csv")
 results.save_table(masses[["task", "state", "layer", "head", "sep", "cls", "other"]], "masses")
 results.save_figure(
-    mass_lines(masses, tasks),
+    mass_lines(masses, tasks, bert_base),
     "F8-attention-mass",
     "Attention to [SEP], [CLS] and other tokens by layer, before and after fine-tuning. Where attention "
     "leaves the special tokens it goes to words, which can raise the scores of several roles at once.",

@@ -21,7 +21,7 @@ def test_papers_have_a_row_with_the_number_of_each_verdict():
 
 def test_a_claim_has_its_numbers_in_a_row_what_is_measured_and_its_figure():
     page = claims_document({"pande2021": TABLE}, "offline", "figures")
-    link = '<a id="C1"></a>[C1](figures/F5-sets-toy-mrpc.png)'
+    link = '<a id="C1"></a>[C1](figures/F5-sets.png)'
     assert f"| {link} Roles are not mutually exclusive; many heads are multi-functional | 0.35 [0.31" in page
     assert "| 0.35 [0.31, 0.39] | > 0.1 ‡ |  |  | supported |" in page
     text = " ".join(page.split())
@@ -42,10 +42,10 @@ def test_notebooks_stand_in_the_order_of_the_runs_with_their_figures(tmp_path, m
     lines = write_index("offline", ["01_extract", *runs]).read_text(encoding="utf-8").splitlines()
     assert lines[2] == MADE_UP
     assert lines[9].startswith("1. [Summary: ")
-    assert lines[8] == "1. [3. Which heads have which roles?](notebooks/03_test-toy-qqp.ipynb)"
+    assert lines[8] == "1. [3. Test: which heads have which roles?](notebooks/03_test-toy-qqp.ipynb)"
     copies = "[toy-qqp](notebooks/03_test-toy-qqp.ipynb) · [toy-mrpc](notebooks/03_test-toy-mrpc.ipynb)"
     assert lines[-2:] == [
-        f"- **3. Which heads have which roles?** {copies}",
+        f"- **3. Test: which heads have which roles?** {copies}",
         "  - [b-heads](figures/b-heads.png) · [a-layers](figures/a-layers.png)",
     ]
 

@@ -65,8 +65,11 @@ def _example_heads(rows: pd.DataFrame, tau: float) -> Iterator[tuple[int, int, s
             yield row.layer, row.head, label
 
 
-def mass_lines(masses: pd.DataFrame, tasks: Sequence[str]) -> Figure:
-    """The mean attention to [SEP], [CLS] and other tokens by layer, before (dashed) and after fine-tuning, by task."""
+def mass_lines(masses: pd.DataFrame, tasks: Sequence[str], bert_base: pd.DataFrame) -> Figure:
+    """The mean attention to [SEP], [CLS] and other tokens by layer, before (dashed) and after fine-tuning, by task.
+
+    In the panel of QQP thick pale lines are those of `bert_base` (feature, state, layer, mean), by relative depth.
+    """
     means = masses.groupby(["task", "state", "layer"])[["sep", "cls", "other"]].mean()
     marks = {"sep": ("d", colour("sep"), "[SEP]"), "cls": ("^", colour("cls"), "[CLS]")}
     marks["other"] = ("o", "0.2", "other tokens")
@@ -79,7 +82,21 @@ def mass_lines(masses: pd.DataFrame, tasks: Sequence[str]) -> Figure:
                 look = {"marker": mark, "color": shade, "markersize": 3.5, "markerfacecolor": inside or shade}
                 axes.plot(line.index, line, dash, linewidth=1, label=f"{name}, {when}", **look)
         axes.set(title=task, ylim=(0, 1))
-    figure.legend(*grid[0].get_legend_handles_labels(), ncols=3, loc="outside lower center")
+        depth = (masses["layer"].max()) / bert_base["layer"].max()
+        for (token, state), line in bert_base.groupby(["feature", "state"]) if task == "qqp" else ():
+            shade = marks[token.strip("[]").lower()][1]
+            name = f"{token}, BERT-base, {states[state][2]}"
+            axes.plot(
+                depth * line["layer"],
+                line["mean"],
+                states[state][0],
+                color=shade,
+                lw=3,
+                alpha=0.4,
+                label=name,
+            )
+    legends = (axes.get_legend_handles_labels() for axes in grid)
+    figure.legend(*max(legends, key=lambda legend: len(legend[0])), ncols=3, loc="outside lower center")
     return figure
 
 
