@@ -82,21 +82,13 @@ def mass_lines(masses: pd.DataFrame, tasks: Sequence[str], bert_base: pd.DataFra
                 look = {"marker": mark, "color": shade, "markersize": 3.5, "markerfacecolor": inside or shade}
                 axes.plot(line.index, line, dash, linewidth=1, label=f"{name}, {when}", **look)
         axes.set(title=task, ylim=(0, 1))
-        depth = (masses["layer"].max()) / bert_base["layer"].max()
         for (token, state), line in bert_base.groupby(["feature", "state"]) if task == "qqp" else ():
-            shade = marks[token.strip("[]").lower()][1]
+            look = {"color": colour(token.strip("[]").lower()), "lw": 2, "alpha": 0.4, "zorder": 0}
+            depth = line["layer"] / line["layer"].max() * masses["layer"].max()
             name = f"{token}, BERT-base, {states[state][2]}"
-            axes.plot(
-                depth * line["layer"],
-                line["mean"],
-                states[state][0],
-                color=shade,
-                lw=3,
-                alpha=0.4,
-                label=name,
-            )
+            axes.plot(depth, line["mean"], states[state][0], label=name, **look)
     legends = (axes.get_legend_handles_labels() for axes in grid)
-    figure.legend(*max(legends, key=lambda legend: len(legend[0])), ncols=3, loc="outside lower center")
+    figure.legend(*max(legends, key=lambda legend: len(legend[1])), ncols=3, loc="outside lower center")
     return figure
 
 
