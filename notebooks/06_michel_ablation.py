@@ -366,8 +366,9 @@ transfer[columns].style.format(precision=2).hide()
 # it loses at most a fifth of the classifier's lead over the constant answer, $m(\xi) - m \ge -0.2\,(m - m_\text{constant})$.
 # The table has the share of single heads (`head`), and of layers with one head left (`layer`), for which this is *estimated*
 # (`value`), and the share for which it is *shown*: the whole 95 % interval of the change lies above the margin. A head that is
-# estimated to be harmless, and not shown to be, needs more sequences. Runs that did not train successfully are left out: they are at
-# chance, so that no ablation can lower their accuracy.
+# estimated to be harmless, and not shown to be, needs more sequences. Where a fifth of the lead is less than three answers, no ablation
+# can be shown to be harmless, and the task is left out. So are runs that did not train successfully: they are at chance, and no ablation
+# can lower their accuracy.
 
 # %%
 trained = trained_runs(results.join_parts("finetune", tasks, every=False))
@@ -385,7 +386,7 @@ finding(
     f"to be; of the layers with one head it is {by_unit.loc['layer', 'value']:.0%} and {by_unit.loc['layer', 'shown']:.0%} (means "
     "over tasks)."
     if by_unit.notna().all(axis=None)
-    else "No run trained successfully, so there is no lead that an ablation could take."
+    else "No share is measured: no run trained successfully, or a fifth of the lead is too few answers to show a loss to be harmless."
 )
 
 # %% [markdown]

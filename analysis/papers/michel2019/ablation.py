@@ -29,6 +29,8 @@ ALL_BUT_ONE = [*ABLATION[:4], "chosen_on", *ABLATION[4:]]
 MARGIN = 0.2  # the share of a classifier's lead whose loss counts as none
 DRAWS = 199  # bootstrap draws of the sequences
 LEVEL = 0.05  # 1 - coverage of the interval that shows a loss to be harmless
+LOST_ANSWERS = 3  # to which the interval of one lost answer reaches
+TOO_FEW = "a fifth of the lead is less than {} answers"
 EVERY = "every head"  # value of `chosen_on` if no head is chosen
 HALVES = ("one half", "the other half")
 TRANSFER = "model data_a data_b metric correlation value low high largest heads".split()
@@ -81,11 +83,13 @@ class Harmless(NamedTuple):
     """Which interventions lose at most MARGIN of the lead over the constant answer.
 
     `estimated`: the first row is the sample, the others are draws of its sequences; the margin is that of the sample.
-    `shown`: the whole 95 % interval of the change lies above the margin.
+    `shown`: the whole 95 % interval of the change lies above the margin. `measurable`: the sample is large enough that
+    one lost answer, whose interval reaches three, lies above the margin.
     """
 
     estimated: Bool[np.ndarray, "draw variant"]
     shown: Bool[np.ndarray, " variant"]
+    measurable: bool
 
 
 def harmless(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], task: str) -> Harmless:
@@ -94,7 +98,8 @@ def harmless(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], task: s
     changes = compared(logits, labels, metric)
     before, after = changes.weighted(resampled(len(changes.base), DRAWS))
     margin = -MARGIN * (changes.baseline - floor(metric, labels)) - 1e-12
-    return Harmless(after - before >= margin, changes.interval(LEVEL, DRAWS, seed=0)[0] >= margin)
+    shown = changes.interval(LEVEL, DRAWS, seed=0)[0] >= margin
+    return Harmless(after - before >= margin, shown, len(changes.base) * -margin >= LOST_ANSWERS)
 
 
 def harmless_shares(
@@ -106,19 +111,25 @@ def harmless_shares(
     """The table `michel_tolerated`: the share of ablations that are estimated to be `harmless`, and shown to be.
 
     Both are means over the runs `trained`. `heads` holds the logits with each head ablated, `layers` those with one
-    head left in each layer. A task without a trained run has no value.
+    head left in each layer. A task without a trained run, or with too few sequences to show a loss to be harmless, has
+    no value, and a reason.
     """
     rows = []
     for unit, logits in (("head", heads), ("layer", layers)):
         for task in dict.fromkeys(task for task, _ in logits):
             runs = [logits[run] for run in logits if run[0] == task and run in trained]
             ablations = [harmless(answers, labels[task], task) for answers in runs]
+            reason = (
+                "" if all(ablation.measurable for ablation in ablations) else TOO_FEW.format(LOST_ANSWERS)
+            )
+            reason = reason if runs else "no run trained successfully"
             values: Sequence[float] = (np.nan,) * 4
-            if runs:
+            if not reason:
                 shares = np.array([ablation.estimated.mean(axis=1) for ablation in ablations])
-                values = *draws_interval(shares), np.mean([ablation.shown.mean() for ablation in ablations])
-            rows.append((unit, task, *values, len(runs)))
-    return pd.DataFrame(rows, columns=["unit", "task", "value", "low", "high", "shown", "runs"])
+                shown = np.mean([ablation.shown.mean() for ablation in ablations])
+                values = *np.clip(draws_interval(shares), 0, 1), shown
+            rows.append((unit, task, *values, len(runs), reason))
+    return pd.DataFrame(rows, columns=["unit", "task", "value", "low", "high", "shown", "runs", "reason"])
 
 
 def ranked_heads(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], task: str) -> pd.DataFrame:

@@ -50,8 +50,8 @@ def harmless_share(harmless: pd.DataFrame, unit: str) -> pd.DataFrame:
 
     The reference is the share for which the interval of the change shows it.
     """
-    rows = of_table(harmless[harmless["unit"] == unit], "task", control="shown", runs="runs")
-    return rows.assign(reason=np.where(rows["value"].isna(), UNTRAINED, ""))
+    rows = harmless[harmless["unit"] == unit]
+    return of_table(rows, "task", control="shown", runs="runs").assign(reason=[*rows["reason"].fillna("")])
 
 
 def agreement_of_effects(transfer: pd.DataFrame) -> pd.DataFrame:

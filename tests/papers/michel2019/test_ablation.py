@@ -56,6 +56,10 @@ def test_harmless_losses_are_at_most_a_fifth_of_the_lead(single):
     assert table.loc[0, "value"] == pytest.approx(5 / 6)
     assert table.loc[0, "shown"] < 0.5  # 40 answers show little
     assert ablation.harmless_shares(runs, {}, {"sst-2": LABELS}, [])["value"].isna().all()
+    few = {("sst-2", 0): single.isel(sequence=slice(0, 20))}
+    table = ablation.harmless_shares(few, {}, {"sst-2": LABELS[:20]}, [*few])
+    assert np.isnan(table.loc[0, "value"])  # a fifth of the lead is 1.6 answers
+    assert table.loc[0, "reason"] == "a fifth of the lead is less than 3 answers"
 
 
 def test_harmless_is_shown_where_the_whole_interval_is_above_the_margin():

@@ -7,9 +7,9 @@ from analysis.papers.michel2019.measures import CLAIMS, published
 from analysis.statistics.claims import claim_table
 
 TOLERATED = pd.DataFrame(
-    [("head", "mrpc", 0.9, 0.8, 1.0, 0.7, 3), ("head", "qqp", 0.8, 0.7, 0.9, 0.6, 3), ("head", "rte", *[np.nan] * 4, 0),
-     ("layer", "mrpc", 0.3, 0.2, 0.4, 0.1, 3)],
-    columns=["unit", "task", "value", "low", "high", "shown", "runs"],
+    [("head", "mrpc", 0.9, 0.8, 1.0, 0.7, 3, None), ("head", "qqp", 0.8, 0.7, 0.9, 0.6, 3, None),
+     ("head", "rte", *[np.nan] * 4, 0, measures.UNTRAINED), ("layer", "mrpc", 0.3, 0.2, 0.4, 0.1, 3, None)],
+    columns=["unit", "task", "value", "low", "high", "shown", "runs", "reason"],
 )  # fmt: skip
 TRANSFER = pd.DataFrame(
     [("mrpc", "qqp", "auc", "Spearman", 0.4), ("mrpc, one half", "mrpc, the other half", "auc", "Spearman", 0.8),
