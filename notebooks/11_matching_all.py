@@ -32,17 +32,19 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
+heads: list[list[int]] | None = None  # as in 11_matching
+threshold: float = 5.0  # match score of a matching head; 1 is uniform attention
+sets: int = 30  # other sets of as many heads
+
+# seldom changed
 encoder: str = "minilm"
 checkpoint: str | None = None  # fine-tuned checkpoints instead of ours, {task} and {seed} are filled in
 source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
 pair_tasks: list = ["toy-mrpc", "toy-qqp", "toy-qnli"]
 single_tasks: list = ["toy-sst-2"]
 seeds: list = [0, 1]  # fine-tuning runs
-heads: list[list[int]] | None = None  # as in 11_matching
-threshold: float = 5.0  # match score of a matching head; 1 is uniform attention
 scored_n: int | None = 100  # dev texts on which every head is ablated alone
 edited_n: int | None = 100  # dev texts on which sets of heads are ablated
-sets: int = 30  # other sets of as many heads
 identical_tasks: list = ["toy-mrpc", "toy-qqp"]
 max_tokens: int = 128
 seed: int = 0
@@ -285,19 +287,22 @@ values.pivot_table(["fall", "shift"], "edit", "task", sort=False).style.format(p
 
 # %% [markdown]
 # ## Identical texts
+#
+# A text beside itself, in the tasks whose two texts are of one kind: is it still a match when the matching heads look away?
 
 # %%
-identical = results.join_tables(
-    "matching_identical", [task for task in pair_tasks if task in identical_tasks]
-)
-results.save_table(identical, "matching_identical")
+beside = [task for task in pair_tasks if task in identical_tasks]
+identical = pd.DataFrame(columns=matching_runs.EMPTY)
 edits = ["none", "ablated", "to the own text", "to wrong words"]
-results.save_figure(
-    shares_by_edit(identical, edits),
-    "matching-F5-identical",
-    "Each mark is the share of texts that a run calls a match with themselves, with two words exchanged, or "
-    "shuffled. Compare the heads as they are with the heads turned to the own text.",
-)
+if beside:
+    identical = results.join_tables("matching_identical", beside)
+    results.save_table(identical, "matching_identical")
+    results.save_figure(
+        shares_by_edit(identical, edits),
+        "matching-F5-identical",
+        "Each mark is the share of texts that a run calls a match with themselves, with two words exchanged, or "
+        "shuffled. Compare the heads as they are with the heads turned to the own text.",
+    )
 
 # %%
 of_itself = identical[identical["trained"].eq(True) & identical["pair"].eq("identical")]
