@@ -117,9 +117,9 @@ finding(
 Markdown(front_page.claims_section(tables).replace("docs/claims.md", ""))
 
 # %% [markdown]
-# Most thresholds are ours. Which verdicts depend on them? The table has every judged claim at .8, 1 and 1.25 times its threshold; a threshold
-# of 0 is moved to the least effect that the sample can show, the half width of the interval. `p_by` is the p-value of the
-# estimate against its threshold, adjusted over all claims.
+# Most thresholds are ours. Which verdicts depend on them? The table has every judged claim at four fifths, at once and at five quarters of its
+# threshold; a threshold of zero is moved to the least effect that the sample can show, the half width of the interval. `p_by` is
+# the p-value of the estimate against its threshold, adjusted over all claims.
 
 # %%
 known = [claim for claims in front_page.known_claims().values() for claim in claims]
