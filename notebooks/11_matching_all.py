@@ -165,10 +165,13 @@ falls = set_table.pivot_table("fall", ["task", "seed"], "set", aggfunc="max", so
 falls = falls.reindex(columns=["matching heads", "other heads"]).dropna()
 lead = falls["matching heads"] > falls["other heads"]
 of_pairs = lead.index.isin(pair_tasks, level="task")
+on_single = (
+    f", and in {lead[~of_pairs].sum()} of {(~of_pairs).sum()} on single texts" if (~of_pairs).any() else ""
+)
 matching.finding_about(
     chosen if len(lead) else [],
     f"Ablating the matching heads lowers the AUC more than ablating any of the other sets in {lead[of_pairs].sum()} of "
-    f"{of_pairs.sum()} runs on pairs, and in {lead[~of_pairs].sum()} of {(~of_pairs).sum()} on single texts.",
+    f"{of_pairs.sum()} runs on pairs{on_single}.",
 )
 
 # %%
