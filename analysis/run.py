@@ -23,7 +23,7 @@ from analysis.files import ROOT, parse_yaml, write_text
 from analysis.study.machine import cores
 from analysis.study.parameters import declared, notebook_names, parse_name, source
 from analysis.study.profiles import MACHINE_ROOM, MADE_UP, made_up, mark_cache, parameters
-from analysis.study.provenance import finish_record, new_record
+from analysis.study.provenance import finish_record, new_record, output_digests
 from analysis.study.runs import VARIABLE, Folders, Run, results_folder, short
 
 ORDER = "STUDY_RUNS"  # the environment variable with all runs of Make, in reading order
@@ -84,7 +84,8 @@ def _say(text: str) -> None:
 def _perform(execution: Run, folders: Folders) -> None:
     """Executes a run in its folder of cache/running/, where its files stay if it fails, and publishes them.
 
-    The stamp that Make reads is as old as the start of the run, so that code that changes meanwhile counts as newer.
+    The stamp that Make reads is as old as the start of the run, so that code that changes meanwhile counts as newer. It
+    holds the digests of what the run has saved, by which `make verify` knows that it ran here.
     """
     start = time.time_ns()
     destination = f": results go to {short(folders.home)}/" if execution.scratch else ""
@@ -97,7 +98,7 @@ def _perform(execution: Run, folders: Folders) -> None:
         _say(f"{execution.name} stopped")
         raise
     stamp = folders.folder / "cache" / "done" / execution.name
-    write_text(stamp, "")
+    write_text(stamp, json.dumps(output_digests(folders.folder), indent=1) + "\n")
     os.utime(stamp, ns=(start, start))
     publish(folders)
     _say(f"{execution.name}  {(time.time_ns() - start) / 1e9:.0f} s")

@@ -229,7 +229,7 @@ STUDY = [
     ("is missing", lambda m: Results("none").load_table("roles")),
     ("roles-mrpc.csv is missing", lambda m: Results("none").join_parts("roles", ["mrpc"])),
     ("README.md has the place {x}", lambda m: filled("{x}", {}, "README.md")),
-    ("nothing to compare with", lambda m: verify("none")),
+    ("nothing of profile none has run here", lambda m: verify("none")),
     ("no-such-folder", lambda m: m.scored('{"text": "a"}\n', "--encoder", "no-such-folder/x")),
     ("unknown role 'nosuch'", lambda m: m.scored('{"text": "a"}\n', "--roles", "nosuch")),
 ]

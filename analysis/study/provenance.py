@@ -3,7 +3,7 @@
 import json
 import subprocess
 import zipfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
@@ -49,6 +49,23 @@ def weights_of(records: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, 
     """The digests of the weights behind every table, by its name."""
     tables = [table for record in records.values() for table in record.get("tables", {}).items()]
     return {name: entry["weights"] for name, entry in tables}
+
+
+def output_digests(folder: Path, names: Iterable[str] | None = None) -> dict[str, str]:
+    """The SHA-256 of the tables and records in a folder, or of the named ones; empty for one that is missing."""
+    if names is None:
+        paths = [*files_in(folder / "tables"), *files_in(folder / "provenance")]
+        names = [path.relative_to(folder).as_posix() for path in paths]
+    contents = {name: (folder / name).read_bytes() if (folder / name).is_file() else None for name in names}
+    return {name: "" if text is None else hashlib.sha256(text).hexdigest() for name, text in contents.items()}
+
+
+def read_outputs(stamp: Path) -> dict[str, str]:
+    """The digests of the outputs of a run, as its stamp has them; none in a stamp of another form."""
+    try:
+        return json.loads(stamp.read_text(encoding="utf-8"))
+    except ValueError:
+        return {}
 
 
 def new_record(run: Run) -> dict[str, Any]:

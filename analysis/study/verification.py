@@ -2,7 +2,8 @@
 
 It does not if a verdict moves between supported, mixed and not supported, if more than a tenth of a paper's verdicts
 move to or from inconclusive or not applicable, or if more than 1 % of a table's role labels differ (5 % for other
-weights; syntactic roles are left out for another parser). Runs on other data are compared, not judged.
+weights; syntactic roles are left out for another parser). Only runs that this machine has made are judged. Runs on other data are
+compared, not judged, and measured times are neither.
 """
 
 from io import BytesIO
@@ -11,11 +12,18 @@ import pandas as pd
 
 from analysis.errors import InputError
 from analysis.roles import RELATIONS
-from analysis.statistics.claims import INCONCLUSIVE, NOT_APPLICABLE
+from analysis.statistics.claims import INCONCLUSIVE, NOT_APPLICABLE, TIMES
 from analysis.statistics.roles import LABELS
 from analysis.study.profiles import command
-from analysis.study.provenance import committed, files_in, records_in, weights_of
-from analysis.study.runs import PARSER, Folders
+from analysis.study.provenance import (
+    committed,
+    files_in,
+    output_digests,
+    read_outputs,
+    records_in,
+    weights_of,
+)
+from analysis.study.runs import PARSER, Folders, short
 
 
 def too_many_verdicts(new: pd.DataFrame, old: pd.DataFrame) -> bool:
@@ -52,15 +60,46 @@ def largest_difference(new: pd.DataFrame, old: pd.DataFrame) -> float:
     return float(difference.mask(new.isna() != old.isna(), float("inf")).fillna(0).to_numpy().max(initial=0))
 
 
+def runs_made_here(profile: str) -> dict[str, bool]:
+    """The runs that this machine has made of a profile, and whether their tables and records are still the same."""
+    folders = Folders(profile)
+    outputs = {path.name: read_outputs(path) for path in sorted((folders.cache / "done").glob("*"))}
+    return {
+        run: digests == output_digests(folders.folder, digests) for run, digests in outputs.items() if digests
+    }
+
+
+def without_times(table: pd.DataFrame) -> pd.DataFrame:
+    """A table of claims without those about times, which hold for one machine."""
+    return table[table["interval"] != TIMES].reset_index(drop=True) if "interval" in table else table
+
+
 def verify(profile: str) -> None:
-    """Prints what differs from the committed results; raises InputError if a conclusion does."""
+    """Prints what differs from the committed results of the runs that this machine has made.
+
+    Raises InputError if a conclusion differs, and if there is nothing to judge.
+    """
+    make, made = f"make reproduce PROFILE={profile}", runs_made_here(profile)
+    if not made:
+        raise InputError(f"nothing of profile {profile} has run here, so nothing is verified: run {make}")
+    if changed := [run for run, unchanged in made.items() if not unchanged]:
+        stamps = short(Folders(profile).cache / "done")
+        raise InputError(
+            f"the results of {', '.join(changed)} are not those that were made here (after git checkout, say): "
+            f"delete {stamps}, and run {make}"
+        )
     new_folder, old_folder = Folders(profile).folder, committed(profile)
     new_records, old_records = records_in(new_folder), records_in(old_folder)
+    not_judged = [run for run in old_records if run not in made]
+    if len(not_judged) == len(old_records):
+        raise InputError(f"no run of profile {profile} with committed results has run here: run {make}")
+    skipped = {table for run in not_judged for table in old_records[run]["tables"]}
     new_weights, old_weights = weights_of(new_records), weights_of(old_records)
-    problems = [f"provenance/{run}.json is missing" for run in old_records if run not in new_records]
-    claims, differences, outside = {}, {}, []
+    problems, claims, differences, outside = [], {}, {}, []
     for path in files_in(old_folder / "tables"):
         name, new_path = path.stem, new_folder / "tables" / path.name
+        if name in skipped:
+            continue
         if not new_path.exists():
             problems.append(f"tables/{path.name} is missing")
             continue
@@ -74,23 +113,30 @@ def verify(profile: str) -> None:
             if (share := label_difference(new, old)) > (0.01 if new_source == old_source else 0.05):
                 problems.append(f"{name}: {share:.1%} of the role labels differ")
         if not name.endswith("_speed"):  # measured times
-            differences[name] = largest_difference(new, old)
+            differences[name] = largest_difference(*map(without_times, (new, old)))
     for name, tables in claims.items():
         new, old = map(pd.concat, zip(*tables, strict=True))
-        outside += estimates_outside(new, old)
+        outside += estimates_outside(new, without_times(old))
         if too_many_verdicts(new, old):
             problems.append(f"{name}: too many verdicts differ")
     print(*outside, sep="\n", end="\n" * bool(outside))
     print("largest differences of numbers, by table:", pd.Series(differences).nlargest(3).round(5).to_dict())
-    data = {run: {new_records.get(run, {}).get("data"), old_records[run].get("data")} for run in old_records}
+    judged = [run for run in old_records if run in made]
+    if not_judged:
+        print(
+            f"judged: {', '.join(judged)}\nnot judged, since they have not run here: {', '.join(not_judged)}"
+        )
+    data = {run: {new_records[run].get("data"), old_records[run].get("data")} for run in judged}
     if runs := [run for run, digests in data.items() if len(digests - {None, ""}) > 1]:
-        print(f"compared, not judged: {', '.join(runs)} read other data than for the committed results")
-    elif problems:
+        raise InputError(
+            f"profile {profile} is compared, not judged: {', '.join(runs)} read other data than for the committed results"
+        )
+    if problems:
         raise InputError(f"profile {profile} is not reproduced: {'; '.join(problems)}")
-    else:
-        known = sum(len(old) for tables in claims.values() for _, old in tables)
-        exceptions = f", but for {len(outside)} of {known} claims outside their committed intervals"
-        print(f"profile {profile} is reproduced{exceptions if outside else ''}")
+    known = sum(len(old) for tables in claims.values() for _, old in tables)
+    exceptions = f", but for {len(outside)} of {known} claims outside their committed intervals"
+    part = f"{len(judged)} of {len(old_records)} runs of " if not_judged else ""
+    print(f"{part}profile {profile} {'are' if part else 'is'} reproduced{exceptions if outside else ''}")
 
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 from studies import error_of
 
+from analysis.files import write_text
 from analysis.study import verification
-from analysis.study.provenance import committed
+from analysis.study.provenance import committed, output_digests
 from analysis.study.runs import PARSER
 from analysis.study.verification import largest_difference, verify
 
@@ -20,11 +21,13 @@ ROLES["assigned_corrected"] = ROLES["layer"].map({0: True, 1: False})  # elsewhe
 VERDICTS = ["supported", "mixed", "not supported", *["inconclusive"] * 8]
 NAMES = [f"C{n}" for n in range(1, 12)]
 CLAIMS = pd.DataFrame({"claim": NAMES, "estimate": 0.5, "low": 0.4, "high": 0.6, "verdict": VERDICTS})
+CLAIMS["interval"] = "sequences"
+TABLES = {"roles-mrpc": "03_test", "claims-pande2021": "04_claims", "michel_speed": "06_michel"}
 
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A clone with the committed results of a profile, which a run has made since."""
+    """A clone with the committed results of a profile, whose runs this machine has made."""
     root = tmp_path / "clone"
     folder = root / "results/quick"
     (folder / "tables").mkdir(parents=True)
@@ -32,27 +35,88 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     save(folder, "roles-mrpc", ROLES)
     save(folder, "claims-pande2021", CLAIMS)
     save(folder, "michel_speed", pd.DataFrame({"speedup": [1.5]}))
+    (root / ".gitignore").write_text("cache/\n")
     git(root, "init", "--quiet")
-    git(root, "add", ".")
-    git(root, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "tables")
+    commit(root)
     monkeypatch.setattr(verification, "committed", lambda profile: committed(profile, root))
     monkeypatch.setenv("RESULTS_DIR", str(root / "results"))
+    for run in TABLES.values():
+        stamp(folder, run)
     return folder
 
 
 def save(folder: Path, name: str, table: pd.DataFrame) -> None:
+    """Writes the table of a run, which has ended well if it has before."""
     table.to_csv(folder / f"tables/{name}.csv", index=False)
+    if (folder / "cache").exists():
+        stamp(folder, TABLES[name])
 
 
 def record(folder: Path, weights: str = "a", parser: str = "one 1.0", data: str = "b") -> None:
-    """Writes the provenance of the run that has made the role labels."""
+    """Writes the provenance of all runs; weights, parser and data are those behind the role labels."""
     (folder / "provenance").mkdir(exist_ok=True)
-    entry = {"roles-mrpc": {"sha256": "", "weights": {"mrpc": weights, PARSER: parser}}}
-    (folder / "provenance/03_test.json").write_text(json.dumps({"data": data, "tables": entry}))
+    for table, run in TABLES.items():
+        roles = {"weights": {"mrpc": weights, PARSER: parser} if run == "03_test" else {}}
+        text = json.dumps({"data": data if run == "03_test" else "", "tables": {table: roles}})
+        (folder / f"provenance/{run}.json").write_text(text)
+        if (folder / "cache").exists():
+            stamp(folder, run)
+
+
+def stamp(folder: Path, run: str) -> None:
+    """Marks a run as done with what it has saved."""
+    names = [f"tables/{table}.csv" for table in TABLES if TABLES[table] == run]
+    write_text(
+        folder / f"cache/done/{run}", json.dumps(output_digests(folder, [*names, f"provenance/{run}.json"]))
+    )
+
+
+def commit(root: Path) -> None:
+    git(root, "add", ".")
+    git(root, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "tables")
 
 
 def git(root: Path, *arguments: str) -> None:
     subprocess.run(["git", "-C", str(root), *arguments], check=True)
+
+
+@pytest.mark.parametrize("stamps", ["", "of an earlier version"])
+def test_where_nothing_has_run_nothing_is_reproduced(checkout: Path, stamps: str):
+    """A fresh clone, and one with stamps that say not what a run has saved."""
+    for run in TABLES.values():
+        path = checkout / f"cache/done/{run}"
+        path.write_text("") if stamps else path.unlink()
+    message = error_of(verify, "quick")
+    assert message.startswith("nothing of profile quick has run here")
+    assert message.endswith("run make reproduce PROFILE=quick")
+
+
+def test_committed_results_are_not_taken_for_those_of_a_run(checkout: Path):
+    """After `git checkout results`."""
+    save(checkout, "claims-pande2021", CLAIMS.assign(verdict="mixed"))
+    git(checkout.parents[1], "checkout", "--quiet", "results")
+    message = error_of(verify, "quick")
+    assert message.startswith("the results of 04_claims are not those that were made here")
+    assert f"delete {checkout / 'cache/done'}, and run make reproduce" in message
+
+
+def test_some_runs_alone_are_judged_and_the_others_named(checkout: Path, capsys):
+    """Those of `make first` or PAPERS=."""
+    (checkout / "cache/done/04_claims").unlink()
+    (checkout / "tables/claims-pande2021.csv").unlink()  # of no interest
+    verify("quick")
+    assert capsys.readouterr().out.splitlines()[-3:] == [
+        "judged: 03_test, 06_michel", "not judged, since they have not run here: 04_claims",
+        "2 of 3 runs of profile quick are reproduced",
+    ]  # fmt: skip
+    (checkout / "tables/roles-mrpc.csv").unlink()
+    assert "03_test" in error_of(verify, "quick")
+
+
+def test_runs_without_committed_results_judge_nothing(checkout: Path):
+    for run in TABLES.values():
+        (checkout / f"cache/done/{run}").rename(checkout / f"cache/done/{run}-other")
+    assert error_of(verify, "quick").startswith("no run of profile quick with committed results has run here")
 
 
 def test_equal_results_are_reproduced_whatever_the_times_are(checkout: Path, capsys):
@@ -87,9 +151,12 @@ def test_verdicts_that_differ_are_printed(checkout: Path, capsys, verdicts: dict
 
 
 def test_estimates_outside_the_committed_intervals_are_listed(checkout: Path, capsys):
-    """A missing estimate is outside of none."""
-    estimates = [0.39, 0.61, 0.41, None, *[0.5] * 7]
-    save(checkout, "claims-pande2021", CLAIMS.assign(estimate=estimates))
+    """A missing estimate is outside of none, and times, here C11, are not compared."""
+    timed = CLAIMS.assign(interval=[*["sequences"] * 10, "rounds"])
+    save(checkout, "claims-pande2021", timed)
+    commit(checkout.parents[1])
+    estimates = [0.39, 0.61, 0.41, None, *[0.5] * 6, 99]
+    save(checkout, "claims-pande2021", timed.assign(estimate=estimates))
     verify("quick")
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["C1 is 0.39, committed: 0.5 [0.4, 0.6]", "C2 is 0.61, committed: 0.5 [0.4, 0.6]"]
@@ -131,10 +198,9 @@ def test_role_labels(checkout: Path, role: str, differing: int, provenance: dict
 def test_other_data_are_compared_and_not_judged(checkout: Path, capsys):
     record(checkout, data="of make data")
     save(checkout, "claims-pande2021", CLAIMS.assign(verdict="mixed"))
-    verify("quick")
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "C1 is mixed, committed: supported"
-    assert lines[-1] == "compared, not judged: 03_test read other data than for the committed results"
+    message = error_of(verify, "quick")
+    assert capsys.readouterr().out.startswith("C1 is mixed, committed: supported\n")
+    assert message.endswith("not judged: 03_test read other data than for the committed results")
 
 
 def test_largest_differences(checkout: Path, capsys):
@@ -150,6 +216,7 @@ def test_largest_differences(checkout: Path, capsys):
 
 def test_missing_files(checkout: Path):
     (checkout / "tables/michel_speed.csv").unlink()
+    stamp(checkout, "06_michel")
     assert error_of(verify, "quick").endswith("not reproduced: tables/michel_speed.csv is missing")
 
 
