@@ -2,8 +2,8 @@
 
 It does not if a verdict moves between supported, mixed and not supported, if more than a tenth of a paper's verdicts
 move to or from inconclusive or not applicable, or if more than 1 % of a table's role labels differ (5 % for other
-weights; syntactic roles are left out for another parser). Only runs that this machine has made are judged. Runs on other data are
-compared, not judged, and measured times are neither.
+weights; syntactic roles are left out for another parser). Only runs that this machine has made are judged. Runs on
+other data are compared, not judged, and measured times are neither.
 """
 
 from io import BytesIO
@@ -128,9 +128,8 @@ def verify(profile: str) -> None:
         )
     data = {run: {new_records[run].get("data"), old_records[run].get("data")} for run in judged}
     if runs := [run for run, digests in data.items() if len(digests - {None, ""}) > 1]:
-        raise InputError(
-            f"profile {profile} is compared, not judged: {', '.join(runs)} read other data than for the committed results"
-        )
+        reason = f"{', '.join(runs)} read other data than for the committed results"
+        raise InputError(f"profile {profile} is compared, not judged: {reason}")
     if problems:
         raise InputError(f"profile {profile} is not reproduced: {'; '.join(problems)}")
     known = sum(len(old) for tables in claims.values() for _, old in tables)

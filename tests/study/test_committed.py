@@ -58,7 +58,9 @@ def present(profile: str, made: str, sources: list[str]) -> Iterator[None]:
 @pytest.fixture(params=["offline", "glue-minilm", "glue-mpnet"])
 def folder(request, monkeypatch) -> Path:
     monkeypatch.delenv("RESULTS_DIR", raising=False)
-    return ROOT / "results" / request.param
+    path = ROOT / "results" / request.param
+    assert all(any(path.glob(pattern)) for pattern in ("notebooks/*.ipynb", "tables/*.csv", "provenance/*"))
+    return path
 
 
 def test_copies_have_the_parameters_of_the_profile(folder: Path):
