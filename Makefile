@@ -220,11 +220,16 @@ $D/%: export STUDY_WHOLE := $(if $(filter-out $(or $(PAPERS),$(STUDIES)),$(STUDI
 $(RUNS) $(ON_REQUEST): analysis/study/results.py | $(ENVIRONMENT) $(WHEELS) $(RELEASED)
 	@"$(PYTHON)" -m analysis.run $(@F) --profile $(PROFILE) --keep
 
+# These goals say where the executed copies lie, also if nothing had to run.
 first: $(call example,$(score)) $(call example,$(tests))  ## the scores and the roles of heads in one task, in minutes
+	@$(OPEN)
+OPEN = printf 'open $(RESULTS)/notebooks/%s.ipynb\n' $(^F)
 
 # `make 03_test-toy-mrpc`, or `make 03_test` for all tasks.
 $(foreach name,$(NOTEBOOKS),$(eval $(name): $(filter $D/$(name) $D/$(name)-%,$(RUNS))))
-$(foreach name,$(filter-out $(NOTEBOOKS),$(notdir $(RUNS) $(ON_REQUEST))),$(eval $(name): $D/$(name)))
+$(NOTEBOOKS): ; @$(if $^,$(OPEN),echo "error: $@ is not run in profile $(PROFILE)" >&2; exit 1)
+TASK_RUNS := $(filter-out $(NOTEBOOKS),$(notdir $(RUNS) $(ON_REQUEST)))
+$(TASK_RUNS): %: $D/% ; @$(OPEN)
 .PHONY: $(NOTEBOOKS) $(notdir $(RUNS) $(ON_REQUEST))
 
 study: $D/index
@@ -311,7 +316,7 @@ lock:  ## write the locks from pyproject.toml, and check that every system and P
 clean:  ## delete the caches of PROFILE (models, scores, parses); tables and figures stay
 	@[ ! -e "$(CACHE)" ] || [ -f "$(CACHE)/form" ] || \
 	  { echo "error: $(CACHE) has no file form, so it is no cache of this study: delete it yourself" >&2; exit 1; }
-	rm -rf "$(CACHE)"
+	@if [ -e "$(CACHE)" ]; then rm -rf "$(CACHE)" && echo "deleted $(CACHE)"; else echo "there is no $(CACHE)"; fi
 
 # Any other goal.
 .DEFAULT:

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from analysis.errors import UNWRITABLE, InputError
+from analysis.errors import UNWRITABLE, InputError, cannot_be_written
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT / "data" / "cache"  # where `make data` puts what it downloads
@@ -92,7 +92,7 @@ def replacing(path: Path) -> Iterator[Path]:
     except OSError as error:
         if error.errno not in UNWRITABLE:
             raise
-        raise InputError(f"{path} cannot be written: {error.strerror}: fix that and run it again") from error
+        raise InputError(cannot_be_written(path, error)) from error
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)

@@ -5,9 +5,10 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
+from studies import error_of
 
 from analysis.errors import InputError, exit_status
-from analysis.files import ROOT, replacing
+from analysis.files import ROOT, replacing, write_text
 
 
 def test_status_and_line(capsys):
@@ -24,9 +25,20 @@ def test_read_only_folder_ends_a_command_with_one_line(capsys):
         raise OSError(errno.EROFS, "Read-only file system", "/results/table.csv")
 
     assert exit_status(fail) == 1
-    assert capsys.readouterr().err == "error: /results/table.csv cannot be written: Read-only file system\n"
+    line = "/results/table.csv cannot be written: Read-only file system: fix that and run it again"
+    assert capsys.readouterr().err == f"error: {line}\n"
     with pytest.raises(FileNotFoundError):
         exit_status(lambda: Path("/absent/file").read_text())
+
+
+def test_a_file_in_the_place_of_a_folder_is_named(tmp_path: Path, capsys):
+    """That of results, of working copies, of a cache."""
+    (tmp_path / "results").touch()
+    line = f"{tmp_path / 'results'} is a file, where a folder is needed: move it away"
+    assert error_of(write_text, tmp_path / "results/offline/table.csv", "") == line
+    for folder in ("results", "results/offline"):
+        assert exit_status((tmp_path / folder).mkdir) == 1
+        assert capsys.readouterr().err == f"error: {line}\n"
 
 
 @pytest.mark.parametrize(

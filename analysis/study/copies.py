@@ -15,7 +15,7 @@ import nbformat
 from analysis.errors import InputError, exit_status
 from analysis.figures.pictures import in_palette
 from analysis.files import ROOT, write_text
-from analysis.study.parameters import notebook_names, source
+from analysis.study.parameters import NOTEBOOKS, notebook_names, source
 from analysis.study.profiles import command
 from analysis.study.runs import Folders, short
 
@@ -91,10 +91,14 @@ def _is_noise(output: Mapping[str, Any]) -> bool:
 def refresh(profile: str) -> None:
     """Rewrites the prose of a profile's executed copies from notebooks/, without running anything.
 
-    Raises InputError that names the copies whose code differs from their scripts, which are left alone.
+    Raises InputError that names the copies whose code differs from their scripts, which are left alone; and if there
+    are no copies.
     """
-    changed_code = []
-    for path in sorted(Folders(profile).notebooks.glob("*.ipynb")):
+    folder, changed_code = Folders(profile).notebooks, []
+    paths = sorted(folder.glob("*.ipynb"))
+    if not paths:
+        raise InputError(f"{short(folder)} has no executed copies: run make reproduce PROFILE={profile}")
+    for path in paths:
         copy = nbformat.read(path, as_version=4)
         script = jupytext.read(source(path.stem.partition("-")[0]))
         if code_of(copy) != code_of(script):
@@ -107,6 +111,7 @@ def refresh(profile: str) -> None:
     if changed_code:
         names = ", ".join(changed_code)
         raise InputError(f"the code of {names} differs from notebooks/: run make reproduce PROFILE={profile}")
+    print(f"the prose of all {len(paths)} copies in {short(folder)} is that of notebooks/")
 
 
 def code_of(notebook) -> list[str]:
@@ -140,17 +145,29 @@ def digest_of(notebook) -> str:
 
 
 def update_workbook(folder: Path = WORKBOOK) -> None:
-    """Makes the missing working copies, and those of changed scripts again; prints which changed copies stay."""
+    """Makes the missing working copies, and those of changed scripts again; prints which others stay.
+
+    Raises InputError if there are no notebooks.
+    """
+    if not notebook_names():
+        raise InputError(
+            f"{short(NOTEBOOKS)} has no notebooks: run make notebook in a clone of the repository"
+        )
     for name in notebook_names():
         path, notebook = folder / f"{name}.ipynb", jupytext.read(source(name))
         original = digest_of(notebook)
         if path.exists():
-            copy = nbformat.read(path, as_version=4)
-            made_from = copy.metadata.get("study", {}).get("script")
+            place = path.relative_to(folder.parent)
+            try:
+                copy = nbformat.read(path, as_version=4)
+                made_from, present = copy.metadata.get("study", {}).get("script"), digest_of(copy)
+            except Exception as error:  # of any type: of JSON, of nbformat, of a field that is missing
+                reason = " ".join(str(error).split())[:80] or type(error).__name__
+                print(f"{place} is no notebook ({reason}) and stays: delete it for a new copy")
+                continue
             if made_from == original:
                 continue
-            if digest_of(copy) != made_from:
-                place = path.relative_to(folder.parent)
+            if present != made_from:
                 print(f"{place} stays as you changed it, and its script is newer: delete it for a new copy")
                 continue
         notebook.metadata["study"] = {"script": original}

@@ -9,10 +9,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import yaml
-
 from analysis.errors import InputError, exit_status
-from analysis.files import ROOT, data_folder, write_text
+from analysis.files import ROOT, data_folder, parse_yaml, write_text
+from analysis.study.runs import short
 from analysis.texts.hub import hub_table
 from analysis.texts.tasks import GLUE_TASKS, Task
 
@@ -27,7 +26,10 @@ def bring(sources: Path = SOURCES, folder: Path | None = None) -> None:
     if not sources.is_file():
         raise InputError(f"{sources} is missing: run make data in a checkout, or name a list with --sources")
     folder = folder or data_folder()
-    for name, source in yaml.safe_load(sources.read_text(encoding="utf-8")).items():
+    listed = parse_yaml(sources.read_bytes(), sources)
+    if not isinstance(listed, dict) or not listed:
+        raise InputError(f"{sources} lists nothing to download: write entries as in {short(SOURCES)}")
+    for name, source in listed.items():
         print(f"{name}: {source['terms']}")
         try:
             fetch(source, folder / name)
@@ -35,6 +37,7 @@ def bring(sources: Path = SOURCES, folder: Path | None = None) -> None:
             reason = " ".join(str(error).split()) or type(error).__name__
             remedy = "run make data again: it downloads what is not there yet"
             raise InputError(f"{name}: {reason}; {remedy}") from error
+    print(f"the data are in {folder}")
 
 
 def fetch(source: Mapping[str, Any], folder: Path) -> None:

@@ -30,7 +30,7 @@ from analysis.study.parameters import notebook_names, source
 from analysis.study.profiles import MACHINE_ROOM, MADE_UP, command, made_up, not_run, parameters
 from analysis.study.provenance import records_in, whole_cost
 from analysis.study.results import Results, results_to_read
-from analysis.study.runs import Folders
+from analysis.study.runs import Folders, short
 
 # The folders of the papers and the synthesis, in the order of their notebooks; the Makefile has the same list.
 PAPERS = ("pande2021", "clark2019", "michel2019", "kovaleva2019", "pascual2021", "niven2019", "synthesis")
@@ -313,7 +313,10 @@ def verdicts(profile: str) -> Iterator[str]:
 
 
 def write_index(profile: str, runs: Sequence[str]) -> Path:
-    """Writes the index: verdicts, and the notebooks of `runs` that have run, with their figures; returns its path."""
+    """Writes the index: verdicts, and the notebooks of `runs` that have run, with their figures; returns its path.
+
+    Raises InputError if none has run.
+    """
     folders = Folders(profile)
     records = records_in(folders.folder)
     copies: dict[str, list[str]] = {}
@@ -321,6 +324,10 @@ def write_index(profile: str, runs: Sequence[str]) -> Path:
         notebook = run.split("-")[0]
         if notebook not in MACHINE_ROOM and (folders.notebooks / f"{run}.ipynb").exists():
             copies.setdefault(notebook, []).append(run)
+    if not copies:
+        raise InputError(
+            f"{short(folders.notebooks)} has no executed copies: run make reproduce PROFILE={profile}"
+        )
     lines = [f"# Results of profile `{profile}`", "", *([MADE_UP, ""] if made_up(profile) else [])]
     lines += [f"Encoder: {encoder_of(profile)}.", "", "## Read these first", ""]
     lines += [f"1. [{_title(name)}](notebooks/{copies[name][0]}.ipynb)" for name in FIRST if name in copies]

@@ -101,3 +101,28 @@ def test_a_copy_follows_its_script_until_it_is_changed(study: Study, capsys):
     assert path.read_bytes() == changed
     line = "workbook/01_first.ipynb stays as you changed it, and its script is newer"
     assert capsys.readouterr().out.startswith(line)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"nbformat": 4, "cells": [{}]}'])
+def test_a_damaged_copy_is_named_and_left_and_the_others_are_made(study: Study, capsys, text: str):
+    folder = study.folder / "workbook"
+    for name in ("01_first", "02_second"):
+        study.notebook(name, "1 + 1")
+    folder.mkdir()
+    (folder / "01_first.ipynb").write_text(text)
+    update_workbook(folder)
+    line = capsys.readouterr().out
+    assert line.startswith("workbook/01_first.ipynb is no notebook (")
+    assert line.endswith(") and stays: delete it for a new copy\n")
+    assert (folder / "01_first.ipynb").read_text() == text
+    assert (folder / "02_second.ipynb").exists()
+
+
+def test_where_there_is_nothing_to_copy_or_to_rewrite_this_is_said(study: Study, capsys):
+    assert "has no notebooks: " in error_of(update_workbook, study.folder / "workbook")
+    assert "has no executed copies: run make reproduce PROFILE=quick" in error_of(refresh, "quick")
+    study.notebook("01_first")
+    run("01_first", "quick", {}, keep=True)
+    capsys.readouterr()
+    refresh("quick")
+    assert capsys.readouterr().out.startswith("the prose of all 1 copies in ")

@@ -59,7 +59,7 @@ def test_files_come_once_with_their_terms(sources, server, tmp_path, capsys):
     listed = sources(files={"a.txt": SHA, "b.txt": None})
     for _ in range(2):
         downloads.bring(listed, tmp_path / "data")
-        assert capsys.readouterr().out == "texts: free\n"
+        assert capsys.readouterr().out == f"texts: free\nthe data are in {tmp_path / 'data'}\n"
     assert (tmp_path / "data/texts/a.txt").read_bytes() == TEXT
     assert len(server.requests) == 2
     assert {path.name for path in (tmp_path / "data/texts").iterdir()} == {"a.txt", "b.txt"}
@@ -89,10 +89,13 @@ def test_a_fault_of_the_server_is_one_line_and_the_next_call_brings_the_file(
 
 
 @pytest.mark.parametrize(
-    ("changed", "reason"), [({"url": "nowhere/{name}"}, "nowhere/a"), (None, "is missing")]
+    ("changed", "reason"),
+    [({"url": "nowhere/{name}"}, "nowhere/a"), (None, "is missing"), ("", "lists nothing to download")],
 )
 def test_a_wrong_list_of_sources_is_one_line(sources, tmp_path, changed, reason):
     listed = sources(**changed) if changed else tmp_path / "none.yaml"
+    if changed == "":
+        listed.touch()
     assert reason in error_of(downloads.bring, listed, tmp_path / "data")
 
 

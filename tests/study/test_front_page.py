@@ -2,6 +2,7 @@ import json
 import re
 
 import pandas as pd
+from studies import error_of
 
 from analysis.files import ROOT
 from analysis.papers.pande2021.measures import CLAIMS
@@ -32,6 +33,7 @@ def test_a_claim_has_its_numbers_in_a_row_what_is_measured_and_its_figure():
 def test_notebooks_stand_in_the_order_of_the_runs_with_their_figures(tmp_path, monkeypatch):
     monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
     folders = Folders("offline")
+    assert "has no executed copies" in error_of(write_index, "offline", ["03_test-toy-qqp"])
     for folder in (folders.notebooks, folders.provenance):
         folder.mkdir(parents=True)
     runs = ["99_summary", "03_test-toy-qqp", "03_test-toy-mrpc"]

@@ -36,6 +36,7 @@ def execute(this, folders):
         sys.exit("error: no")
     text = yaml.safe_dump(dict(this.parameters)) + " ".join(map(os.environ.get, ENVIRONMENT))
     write_text(folders.tables / (this.name + ".csv"), text)
+    write_text(folders.notebooks / (this.name + ".ipynb"), "{}")
 run._execute = execute
 sys.exit(run.main(sys.argv[3:]))
 """
@@ -90,6 +91,11 @@ def test_second_run_does_nothing(study: Tree):
     done = study.make("reproduce")
     assert (done.returncode, started(done)) == (0, set())
     assert "pande2021: no verdicts" in done.stdout.splitlines()
+    copies = [
+        f"open {study.folder}/notebooks/{run}.ipynb" for run in ("02_score-toy-mrpc", "03_test-toy-mrpc")
+    ]
+    for goal, lines in (("first", copies), ("03_test-toy-mrpc", copies[1:])):
+        assert study.make(goal).stdout.splitlines() == lines
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
@@ -212,6 +218,7 @@ def test_wrong_profile(study: Tree, text: str, words: str):
         ("03_tset", PROFILE, "error: there is no goal 03_tset: did you mean 03_test?"),
         ("verifi", PROFILE, "error: there is no goal verifi: did you mean verify?"),
         ("x", PROFILE, "error: there is no goal x: make prints the goals"),
+        ("10_synthesis", "glue-mpnet", "error: 10_synthesis is not run in profile glue-mpnet"),
         ("reproduce", "smok", f"*** unknown profile 'smok': choose from {KNOWN}.  Stop."),
     ],
 )  # fmt: skip

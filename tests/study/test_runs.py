@@ -1,8 +1,10 @@
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import jupytext
+import nbformat
 import pandas as pd
 import pytest
 from studies import Study, error_of
@@ -56,6 +58,42 @@ def test_sessions_write_to_a_folder_of_the_notebook_and_its_task(
     assert results.run.parameters["profile"] == "offline"
     path = results.save_table(pd.DataFrame({"n": [1]}), "some")
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == [path]  # and no provenance
+
+
+@pytest.mark.parametrize(
+    ("file", "copied", "name"),
+    [
+        ("03_test-Copy1", "workbook", "03_test-Copy1-toy-mrpc"),  # JupyterLab's Duplicate
+        ("mine", "workbook", "mine-toy-mrpc"),
+        ("02_score", "workbook", "02_score-toy-mrpc"),  # the name of another notebook
+        ("03_test-toy-mrpc-Copy1", "executed", "03_test-toy-mrpc-Copy1"),
+        ("03_test", None, "03_test"),  # a notebook of one's own
+        ("03_test", "damaged", "03_test-toy-mrpc"),
+    ],
+)
+def test_a_copy_is_known_by_its_code_and_has_a_folder_of_its_name(
+    tmp_path: Path, monkeypatch, file: str, copied: str | None, name: str
+):
+    """Its values are checked like those of the notebook."""
+    path = tmp_path / f"{file}.ipynb"
+    notebook = jupytext.read(source("03_test"))
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    code[0].source = code[0].source.replace("3.0", "2.5") + "\nmore = 1"
+    if copied == "executed":
+        notebook.cells.insert(2, nbformat.v4.new_code_cell("tau = 2.5"))
+    if copied is None:
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 + 1")])
+    path.write_text("{" if copied == "damaged" else nbformat.writes(notebook))
+    monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
+    monkeypatch.setenv("JPY_SESSION_NAME", str(path))
+    variables = {"In": []}
+    monkeypatch.setitem(
+        sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: SimpleNamespace(user_ns=variables))
+    )
+    assert Results("offline").folder == tmp_path / "scratch" / name
+    variables["tau"] = -5
+    if copied:
+        assert error_of(Results, "offline").startswith("03_test: parameter tau is -5: give more than 0")
 
 
 @pytest.mark.parametrize(
