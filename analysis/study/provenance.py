@@ -1,5 +1,6 @@
 """The record of every run, provenance/<run>.json: code, parameters, data, weights behind each table, and cost."""
 
+import hashlib
 import json
 import subprocess
 import zipfile
