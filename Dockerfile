@@ -9,6 +9,7 @@ WORKDIR /study
 COPY --chown=study Makefile pyproject.toml requirements.lock requirements-site.lock README.md ./
 COPY --chown=study analysis/study/machine.py analysis/study/machine.py
 COPY --chown=study analysis/__init__.py analysis/__init__.py
+COPY --chown=study tools/install.py tools/install.py
 RUN make install install-site TORCH=cpu
 COPY --chown=study . .
 # Outside of the container, JupyterLab is reached at all its addresses alone.

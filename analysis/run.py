@@ -23,7 +23,7 @@ from analysis.files import ROOT, parse_yaml, write_text
 from analysis.study.machine import cores
 from analysis.study.parameters import declared, notebook_names, parse_name, source
 from analysis.study.profiles import MACHINE_ROOM, MADE_UP, made_up, mark_cache, parameters
-from analysis.study.provenance import finish_record, new_record, output_digests
+from analysis.study.provenance import finish_record, new_record, output_digests, print_older_runs
 from analysis.study.runs import VARIABLE, Folders, Run, results_folder, short
 
 ORDER = "STUDY_RUNS"  # the environment variable with all runs of Make, in reading order
@@ -45,6 +45,7 @@ def run(name: str, profile: str, settings: Mapping[str, Any], keep: bool = False
     parse_name(execution.name)  # raises for a task that is unknown
     if settings or not keep:
         execution = execution._replace(scratch=execution.name)
+        print_older_runs(execution.name, profile)
     mark_cache(Folders(profile))
     folders = Folders(profile, execution)
     done, locks = folders.cache / "done" / execution.name, folders.cache / "locks"

@@ -5,11 +5,13 @@ let a stopped run resume. A second pass over the scores makes OUTPUT/roles.csv, 
 """
 
 import argparse
+import hashlib
 import json
 import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import reduce
 from itertools import islice
 from pathlib import Path
@@ -40,33 +42,78 @@ try:
 except ImportError:
     sys.exit("error: analysis.scale needs Ray: pip install .[ray]")
 
-FORMATS = {".parquet": "parquet", ".jsonl": "json", ".txt": "text"}
+FORMATS = (".parquet", ".jsonl", ".txt")
+STRINGS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 BLOCK = 256  # texts that are scored and saved together
 SPARE = 2  # CPUs for reading and for the filter of finished texts: a resumed run would wait for them for ever
 
 
 def read_rows(file: Path, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The rows of a file: the columns, and the ids if it has any; a line of a .txt file is a text."""
-    if suffix(file) == ".txt":
-        with file.open(encoding="utf-8") as lines:
-            yield from ({columns[0]: line.strip()} for line in lines if line.strip())
+    """The rows of a file: the columns, and the ids if it has any; a line of a .txt file is a text.
+
+    Raises InputError for a line that is no JSON object, and for a column that is missing or holds no strings.
+    """
+    if suffix(file) == ".parquet":
+        yield from read_parquet(file, columns)
         return
-    source = pyarrow.dataset.dataset(file, format=FORMATS[suffix(file)])
-    if missing := [name for name in columns if name not in source.schema.names]:
-        raise InputError(f"{file} has no column {missing[0]!r}: name others with --columns")
+    with file.open(encoding="utf-8-sig") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            if suffix(file) == ".txt":
+                yield {columns[0]: line.strip()}
+                continue
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise InputError(
+                    f"line {number} of {file} is no JSON: {first_line(error)}: correct it"
+                ) from error
+            if not isinstance(row, dict):
+                raise InputError(
+                    f'line {number} of {file} is no JSON object: write {{"{columns[0]}": "..."}}'
+                )
+            check_columns(columns, row, f"line {number} of {file}")
+            yield row
+
+
+def read_parquet(file: Path, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The rows of a Parquet file; `texts_with_ids` checks their values, and this the type of whole columns."""
+    source = pyarrow.dataset.dataset(file, format="parquet")
+    check_columns(columns, source.schema.names, str(file))
+    for name in columns:
+        kind = source.schema.field(name).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if not any(is_kind(kind) for is_kind in STRINGS):
+            raise InputError(f"{file}: column {name!r} holds {kind}: make it a column of strings")
     names = [name for name in ("id", *columns) if name in source.schema.names]
     for batch in source.to_batches(columns=names):
         yield from batch.to_pylist()
 
 
+def check_columns(columns: Sequence[str], names: Collection[str], place: str) -> None:
+    """Raises InputError for a column that a file or a row lacks."""
+    if missing := [name for name in columns if name not in names]:
+        raise InputError(f"{place} has no column {missing[0]!r}: name others with --columns")
+
+
 def texts_with_ids(name: str, file: Path, columns: Sequence[str]) -> Iterator[dict[str, str]]:
-    """The texts of a file that the corpus calls `name`; without an id, a text gets this name and its row (from 0)."""
+    """The texts of a file that the corpus calls `name`; without an id, a text gets this name and its row (from 0).
+
+    Raises InputError for a text that is missing, empty or no string, and for an id that is no string or whole number.
+    """
     for number, row in enumerate(read_rows(file, columns)):
         place = f"{name}, row {number}"
-        texts = {column: "" if row[column] is None else str(row[column]) for column in columns}
+        texts = {column: "" if row[column] is None else row[column] for column in columns}
+        for text in texts.values():
+            check_text(text, place)
         if not all(map(str.strip, texts.values())):
             raise InputError(f"{place}: a text is missing or empty: fill it in or remove the row")
-        yield {"id": place if row.get("id") is None else str(row["id"])} | texts
+        identifier = place if row.get("id") is None else row["id"]
+        if type(identifier) not in (str, int):
+            raise InputError(f"{place}: the id is {identifier!r}: give a string or a whole number")
+        check_text(str(identifier), place)
+        yield {"id": str(identifier)} | texts
 
 
 def save_with_ids(files: Mapping[str, Path], columns: Sequence[str], folder: Path) -> None:
@@ -85,7 +132,9 @@ def save_with_ids(files: Mapping[str, Path], columns: Sequence[str], folder: Pat
             with replacing(copy) as path, pyarrow.parquet.ParquetWriter(path, schema) as writer:
                 while batch := [*islice(texts, 2**14)]:
                     writer.write_table(pa.Table.from_pylist(batch, schema))
-        except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        except InputError:
+            raise
+        except (OSError, ValueError, pa.ArrowException) as error:
             raise InputError(f"{file} cannot be read: {first_line(error)}: correct the file") from error
     ids = pyarrow.dataset.dataset(folder).to_table(columns=["id"])["id"].value_counts()
     if double := [row["values"] for row in ids.to_pylist() if row["counts"] > 1]:
@@ -138,17 +187,45 @@ def save_scores(output: Path, device: str, **scorer: Any) -> None:
 
 
 def scores_table(output: Path, run: dict[str, Any]) -> pd.DataFrame:
-    """The columns of `published_table` for all texts, from their scores, one file in memory at a time."""
+    """The columns of `published_table` for all texts, from their scores, one file in memory at a time.
+
+    Raises InputError if a file is damaged, and if a text has no scores or several, since a file was deleted or added.
+    """
     names = {"role": run["roles"], "layer": range(run["layers"]), "head": range(run["heads"])}
     shape = [-1, *map(len, names.values())]
-    tables = (pyarrow.parquet.read_table(path) for path in sorted((output / "scores").glob("*.parquet")))
-    scores = (table["scores"].combine_chunks().flatten().to_numpy().reshape(shape) for table in tables)
-    return moments_table(reduce(merge, (moments(xr.DataArray(part, names, DIMENSIONS)) for part in scores)))
+    counts = [pyarrow.dataset.dataset(output / "texts").count_rows(), 0]
+
+    def parts() -> Iterator[xr.DataArray]:
+        for path in sorted((output / "scores").glob("*.parquet")):
+            table = pyarrow.parquet.read_table(path)
+            counts[1] += len(table)
+            yield xr.DataArray(
+                table["scores"].combine_chunks().flatten().to_numpy().reshape(shape), names, DIMENSIONS
+            )
+
+    try:
+        result = reduce(merge, map(moments, parts()))
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(
+            f"the scores in {output} are damaged: {first_line(error)}: delete it, and run again"
+        ) from error
+    if counts[0] != counts[1]:
+        raise InputError(
+            f"{output} has the scores of {counts[1]} of {counts[0]} texts: delete it, and run again"
+        )
+    return moments_table(result)
 
 
 def first_line(error: Exception) -> str:
-    """The beginning of a library's message, without line breaks."""
-    return " ".join(str(error).split())[:160]
+    """The beginning of a library's message, without line breaks and the paths that it repeats."""
+    words = [word for word in str(error).split() if not word.strip("'\".,:").startswith("/")]
+    return " ".join(words)[:160]
+
+
+def file_digest(file: Path) -> str:
+    """The SHA-256 of a file's content."""
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def run(options: argparse.Namespace) -> None:
@@ -158,7 +235,7 @@ def run(options: argparse.Namespace) -> None:
     files = {
         path.relative_to(corpus if corpus.is_dir() else corpus.parent).as_posix(): path for path in paths
     }
-    if not files or {*map(suffix, files)} - {*FORMATS}:
+    if not files or {*map(suffix, files)} - {*FORMATS} or not all(path.is_file() for path in paths):
         raise InputError(
             f"{corpus} is no corpus: give a file that ends in {', '.join(FORMATS)}, or a folder of them"
         )
@@ -171,15 +248,17 @@ def run(options: argparse.Namespace) -> None:
         )
     resolve(options.roles, {*UNIVERSAL}, "corrected")  # raises for an unknown role
     encoder = load_encoder(options.encoder, options.device, options.precision)
-    settings = {name: getattr(options, name) for name in ("columns", "parser", "roles", "max_tokens")}
-    sizes = {name: file.stat().st_size for name, file in files.items()}
+    settings = {name: getattr(options, name) for name in ("columns", "roles", "max_tokens")}
+    settings["parser"] = options.parser and parser_name(
+        options.parser
+    )  # raises for one that cannot be loaded
+    contents = {name: file_digest(file) for name, file in files.items()}
     weights = {name: value for name, value in encoder.provenance.items() if name != "device"}
     shape = {"layers": encoder.layers, "heads": encoder.heads}
-    this_run = json.loads(json.dumps(settings | {"files": sizes} | weights | shape))
-    if options.parser:
-        parser_name(options.parser)  # raises for one that cannot be loaded
-    record = output / "run.json"
-    is_same = record.exists() and json.loads(record.read_text()) == this_run
+    this_run = json.loads(json.dumps(settings | {"files": contents} | weights | shape))
+    record, is_same = output / "run.json", False
+    with suppress(OSError, ValueError):  # missing or damaged
+        is_same = json.loads(record.read_text(encoding="utf-8")) == this_run
     if not is_same and any(output.glob("scores/*")):
         raise InputError(f"{record} is of another run: name another folder")
     if not is_same:

@@ -27,6 +27,16 @@ def copies_of_other_code(folder: Path) -> list[str]:
     return [run for run, code in codes.items() if code != code_of(jupytext.read(source(run.split("-")[0])))]
 
 
+def dead_links(folder: Path) -> set[str]:
+    """The links of executed copies to files that are not there, after the name of the copy."""
+    dead = set()
+    for path in folder.glob("notebooks/*.ipynb"):
+        for cell in nbformat.read(path, as_version=4).cells:
+            links = re.findall(r"\]\((?!\w+:|#)([^)#]+)", cell.source) if cell.cell_type == "markdown" else ()
+            dead |= {f"{path.stem}: {link}" for link in links if not (path.parent / link).exists()}
+    return dead
+
+
 def faults_of_index(folder: Path) -> set[str]:
     """Links of the index that lead nowhere or stand there too often, and notebooks and figures without a link."""
     links = re.findall(r"\]\((.*?)\)", (folder / "README.md").read_text(encoding="utf-8"))

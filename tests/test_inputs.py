@@ -4,13 +4,17 @@ A row for each input: words of the line, and a call with the test's material.
 """
 
 import io
+import json
 import re
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 import xarray as xr
 from classifiers import EXAMPLES, classifier
@@ -47,6 +51,9 @@ from analysis.texts.tasks import toy
 MRPC = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t1\t2\tHe ran.\tShe ran.\n"
 ONE = [Example("a", "He ran.")]
 WORD = "1\tHe\the\tPRON\t_\t_\t2\tnsubj\t_\t_\n2\tran\trun\tVERB\t_\t_\t0\troot\t_\t_\n\n"
+CAFE, SPACED = [Example("a", "Café ran")], [Example("a", "He\u00a0ran")]
+DECOMPOSED = WORD.replace("He", "Cafe\u0301")
+DAY = datetime(2026, 11, 27)
 
 
 class Material:
@@ -72,9 +79,16 @@ class Material:
     def passages(self, source: str | Path) -> Any:
         return load_passages(source, 2, 0, self.encoder.tokenizer)
 
-    def scored(self, content: str, *arguments: str, name: str = "corpus.jsonl", output: str = "out") -> None:
+    def scored(
+        self, content: str | bytes, *arguments: str, name: str = "corpus.jsonl", output: str = "out"
+    ) -> None:
         """Raises the error line of the command for corpora, given one file with this content."""
-        command = [str(self.file(f"texts/{name}", content).parent), str(self.folder / output)]
+        self.file(f"texts/{name}", content)
+        self.scored_path(self.folder / "texts", *arguments, output=output)
+
+    def scored_path(self, path: Path, *arguments: str, output: str = "out") -> None:
+        """As `scored`, for a file or a folder."""
+        command = [str(path), str(self.folder / output)]
         with redirect_stderr(io.StringIO()) as stderr, redirect_stdout(io.StringIO()):
             assert scale([*command, "--encoder", "tiny", *arguments]) == 1
         assert not (self.folder / output / "run.json").exists()  # which would refuse the corrected command
@@ -121,6 +135,18 @@ class Material:
         return xr.DataArray(values, names, ("sequence", "role", "layer", "head"))
 
 
+def rows(*texts: Any) -> str:
+    """A corpus of these texts."""
+    return "".join(json.dumps({"text": text}) + "\n" for text in texts)
+
+
+def parquet(**columns: list) -> bytes:
+    """A Parquet file of these columns."""
+    buffer = io.BytesIO()
+    pyarrow.parquet.write_table(pa.table(columns), buffer)
+    return buffer.getvalue()
+
+
 def ones(layout: Layout, _: Any) -> np.ndarray:
     """A sieve of ones, which do not sum to 1."""
     return np.ones((len(layout), len(layout)), np.float32)
@@ -146,6 +172,15 @@ TEXTS = [
     ("a has no gold relations: name a spaCy pipeline or a CoNLL-U file", lambda m: parse(ONE)),
     ("xx_no_such", lambda m: parse(ONE, "xx_no_such")),
     ("has no sentence with the text 'He ran.'", lambda m: parse(ONE, m.file("a.conllu", WORD))),
+    ("has U+0065 LATIN SMALL LETTER E at character 3", lambda m: parse(CAFE, m.file("a.conllu", DECOMPOSED))),
+    (
+        "has U+0020 SPACE at character 2 (from 0), not U+00A0",
+        lambda m: parse(SPACED, m.file("a.conllu", WORD)),
+    ),
+    (
+        "# text line (in the characters",
+        lambda m: read_trees([m.file("a.conllu", f"# text = Café ran\n{DECOMPOSED}")]),
+    ),
     ("none.conllu cannot be read: No such", lambda m: parse(ONE, m.folder / "none.conllu")),
     ("line 1: not UTF-8", lambda m: read_trees([m.file("a.conllu", b"\x89PNG\xff\xfe")])),
     (
@@ -162,8 +197,24 @@ TEXTS = [
     ("no such file", lambda m: m.passages(m.folder / "a.raw")),
     ("holds no two paragraphs in a row", lambda m: m.passages(m.file("a.raw", " = Title = \n\n One . \n"))),
     ("a: half of a surrogate pair, '\\ud83d', at character 3", lambda m: Example("a", "Hi \ud83d!")),
-    ("corpus.jsonl cannot be read: ", lambda m: m.scored('{"text": "one"}\n{"te\n')),
+    ("line 2 of ", lambda m: m.scored('{"text": "one"}\n{"te\n')),
+    ("corpus.jsonl is no JSON: maximum recursion depth", lambda m: m.scored("[" * 20_000 + "]" * 20_000)),
+    ("corpus.jsonl is no JSON object: write", lambda m: m.scored('["a"]\n')),
     ("corpus.jsonl has no column 'text': name others", lambda m: m.scored('{"a": "b"}\n')),
+    ("row 1: a text is ['He', 'ran']: give a string", lambda m: m.scored(rows("a", ["He", "ran"]))),
+    ("row 1: a text is 12: give a string", lambda m: m.scored(rows("a", 12))),
+    ("row 0: the id is 13.5: give a string or", lambda m: m.scored('{"id": 13.5, "text": "a"}\n')),
+    (
+        "holds list<element: string>: make it a column",
+        lambda m: m.scored(parquet(text=[["a"]]), name="c.parquet"),
+    ),
+    ("column 'text' holds timestamp[us]: make", lambda m: m.scored(parquet(text=[DAY]), name="c.parquet")),
+    ("row 0: the id is datetime", lambda m: m.scored(parquet(text=["a"], id=[DAY]), name="c.parquet")),
+    (
+        "corpus.txt cannot be read: 'utf-8' codec",
+        lambda m: m.scored("Zoë".encode("latin-1"), name="corpus.txt"),
+    ),
+    ("texts/none.jsonl is no corpus: give a file", lambda m: m.scored_path(m.folder / "texts/none.jsonl")),
     ("corpus.jsonl, row 1: a text is missing or empty", lambda m: m.scored('{"text": "b"}\n{"text": " "}\n')),
     ("two texts have the id '1'", lambda m: m.scored('{"id": 1, "text": "b"}\n{"id": 1, "text": "c"}\n')),
     ("name one column, or two", lambda m: m.scored('{"a": "b"}\n', "--columns", "a", "b", "c")),

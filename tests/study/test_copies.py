@@ -4,7 +4,7 @@ import re
 
 import nbformat
 import pytest
-from consistency import cells_with_extra_pictures
+from consistency import cells_with_extra_pictures, dead_links
 from studies import Study, error_of
 
 from analysis.run import run
@@ -48,6 +48,20 @@ def test_links_to_the_neighbours(name: str, links: list[str]):
     above = linked(nbformat.v4.new_notebook(), name, ORDER, 12.3, "Made up.").cells[0].source
     assert above.split("\n\n") == [cells[0].source, "Made up."]
     assert not linked(nbformat.v4.new_notebook(), name, [], 0).cells  # outside of the profile
+
+
+def test_links_lead_to_the_copies_that_there_are(tmp_path):
+    """Those of a task, where a notebook runs once for each; without one the text stays."""
+    text = "[roles](01_first.ipynb), [sums](02_second.ipynb), [more](03_third.ipynb), [page](https://a.b/01_first.ipynb)"
+    cells = [nbformat.v4.new_markdown_cell(text), nbformat.v4.new_code_cell(f"# {text}")]
+    notebook = linked(nbformat.v4.new_notebook(cells=cells), "99_last", ORDER, 1)
+    page = "[page](https://a.b/01_first.ipynb)"
+    assert notebook.cells[1].source == f"[roles](01_first-mrpc.ipynb), [sums](02_second.ipynb), more, {page}"
+    assert notebook.cells[2].source == f"# {text}"
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "README.md").touch()
+    nbformat.write(notebook, tmp_path / "notebooks/99_last.ipynb")
+    assert dead_links(tmp_path) == {"99_last: 01_first-mrpc.ipynb", "99_last: 02_second.ipynb"}
 
 
 def test_prose_is_rewritten_and_nothing_else(study: Study, monkeypatch):

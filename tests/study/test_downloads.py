@@ -179,6 +179,8 @@ def test_paths_name_what_was_brought_unless_variables_are_set(tmp_path, monkeypa
     assert expand("${DATA_DIR}/glue") == tmp_path / "glue"
     assert expand("$PARSER") == tmp_path / "en_core_web_sm"
     assert expand("~/file") == Path("/home/of/tests/file")
+    monkeypatch.setenv("DATA_DIR", "~/data")
+    assert expand("$DATA_DIR/glue") == data_folder() / "glue" == Path("/home/of/tests/data/glue")
     monkeypatch.setenv("PARSER", "another")
     assert expand("$PARSER") == Path("another")
     monkeypatch.delenv("DATA_DIR")

@@ -159,6 +159,37 @@ def change(study: Tree, old: str, text: str) -> None:
     path.write_text(profile.replace(old, text, 1), encoding="utf-8")
 
 
+def test_a_run_by_hand_says_that_what_it_reads_is_older_than_the_code(study: Tree):
+    """After a change of the code, by a pull say; of a run that Make has never done it says nothing."""
+    command = [
+        study.python,
+        "-c",
+        "from analysis.study.provenance import print_older_runs as p; p(*__import__('sys').argv[1:])",
+    ]
+    environment = os.environ | {"RESULTS_DIR": str(study.results), "PYTHONPATH": str(study.repository)}
+
+    def said() -> str:
+        done = subprocess.run(
+            [*command, "03_test-toy-mrpc", PROFILE],
+            cwd=study.repository,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert done.stderr == ""
+        return done.stdout
+
+    assert said() == ""
+    os.utime(study.repository / "analysis/scores/sieves.py")
+    runs = "01_extract-toy-mrpc-pretrained, 01_extract-toy-mrpc-finetuned"
+    assert said() == (
+        f"03_test-toy-mrpc reads results that are older than the code or the profile, those of {runs}: "
+        f"make 03_test-toy-mrpc PROFILE={PROFILE} makes them again\n"
+    )
+    shutil.rmtree(study.folder / "cache/done")
+    assert said() == ""
+
+
 # --- goals -----------------------------------------------------------------------------------------------
 
 
@@ -288,6 +319,19 @@ def test_jupyterlab_works_in_this_checkout_whatever_its_path(new: Tree, tmp_path
     assert variables["RESULTS_DIR"] == f"{folder}/mine"
     assert variables["JUPYTER_CONFIG_PATH"] == f"{folder}/notebooks/.jupyter"
     assert not {"MPLBACKEND", "LOCAL_RANK"} & {*variables}
+
+
+@pytest.mark.parametrize("in_environment", [False, True])
+def test_a_tilde_is_the_users_folder(new: Tree, tmp_path: Path, in_environment: bool):
+    cache = tmp_path / "mine/offline/cache"
+    cache.mkdir(parents=True)
+    (cache / "form").write_text("2\n")
+    shutil.copy2(new.repository / "Makefile", tmp_path / "Makefile")
+    arguments, environment = (
+        ([], {"RESULTS_DIR": "~/mine"}) if in_environment else (["RESULTS_DIR=~/mine"], {})
+    )
+    assert make_in(tmp_path, "clean", *arguments, **environment).stdout == f"deleted {cache}\n"
+    assert make_in(tmp_path, "clean", *arguments, **environment).stdout == f"there is no {cache}\n"
 
 
 def test_clean_deletes_nothing_but_a_cache(new: Tree, tmp_path: Path):

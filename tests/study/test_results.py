@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 from studies import error_of
 
 from analysis.errors import InputError
-from analysis.files import versions
+from analysis.files import ROOT, versions
 from analysis.run import publish
 from analysis.study.provenance import finish_record, new_record, print_plan
-from analysis.study.results import Results
+from analysis.study.results import Results, results_to_read
 from analysis.study.runs import VARIABLE, Run
 
 
@@ -182,6 +182,19 @@ def test_words_are_no_missing_values(results: Results):
     pd.testing.assert_frame_equal(results.load_table("words"), words, check_dtype=False)
     results.save_part(words, "words", "mrpc")
     pd.testing.assert_frame_equal(results.join_parts("words", ["mrpc"]), words, check_dtype=False)
+
+
+def test_results_of_the_checkout_are_found_beside_a_folder_of_results(tmp_path: Path, monkeypatch):
+    """That of RESULTS_DIR has the claims of a profile or not; of a table, the message says where it is."""
+    monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
+    results_of(monkeypatch, profile="offline").save_table(table(), "roles")
+    assert results_to_read("offline").profile.folder == ROOT / "results/offline"
+    message = error_of(Results("offline").load_table, "claims-pande2021")
+    assert message.endswith(
+        "; results/offline/tables/claims-pande2021.csv is there: unset RESULTS_DIR to read it"
+    )
+    Results("offline").save_table(table(), "claims-pande2021")
+    assert results_to_read("offline").profile.folder == tmp_path / "offline"
 
 
 def test_a_missing_file_names_the_command_that_makes_it(tmp_path: Path, monkeypatch):

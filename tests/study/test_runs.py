@@ -11,9 +11,16 @@ from studies import Study, error_of
 
 from analysis.files import ROOT
 from analysis.run import run
+from analysis.study import sessions
 from analysis.study.parameters import notebook_names, source
 from analysis.study.results import Results
 from analysis.study.runs import results_folder
+
+
+@pytest.fixture(autouse=True)
+def _make(monkeypatch) -> None:
+    """Nobody asks Make what is older than the code."""
+    monkeypatch.setattr(sessions, "print_older_runs", lambda *_: None)
 
 
 def test_a_value_cannot_name_a_folder_elsewhere(study: Study):
@@ -127,10 +134,12 @@ def test_an_error_in_a_notebook_is_one_line():
 
 
 @pytest.mark.parametrize(
-    ("value", "folder"), [("", "results"), ("/elsewhere", "/elsewhere"), ("mine", "docs/mine")]
+    ("value", "folder"),
+    [("", "results"), ("/elsewhere", "/elsewhere"), ("mine", "docs/mine"), ("~/mine", "/home/a/mine")],
 )
 def test_folder_of_results(monkeypatch, value: str, folder: str):
-    """An empty variable names none; a relative path is that of the shell."""
+    """An empty variable names none; a relative path is that of the shell, and ~ the user's folder."""
+    monkeypatch.setenv("HOME", "/home/a")
     monkeypatch.chdir(ROOT / "docs")
     monkeypatch.setenv("RESULTS_DIR", value)
     assert results_folder() == ROOT / folder

@@ -17,7 +17,13 @@ import pandas as pd
 import pytest
 import xarray as xr
 import yaml
-from consistency import cells_with_extra_pictures, copies_of_other_code, faults_of_index, without_meaning
+from consistency import (
+    cells_with_extra_pictures,
+    copies_of_other_code,
+    dead_links,
+    faults_of_index,
+    without_meaning,
+)
 from loopback import ENCODER, HEADS, LAYERS, THIRD, TUNED, loopback, small_paper
 from studies import Tree, runs_of, saved, started, values_of
 
@@ -140,6 +146,7 @@ def test_results_agree_with_each_other_and_with_the_scripts(study: Ran, monkeypa
     assert copies_of_other_code(study.folder) == []
     assert cells_with_extra_pictures(study.folder) == []
     assert faults_of_index(study.folder) == set()
+    assert dead_links(study.folder) == set()
     assert without_meaning(study.folder) == []
     monkeypatch.setenv("RESULTS_DIR", str(study.results))
     results = Results(PROFILE)

@@ -156,6 +156,11 @@ def test_the_cache_tells_texts_and_pipelines_of_one_name_and_version_apart(tmp_p
     parse(SPACY_EXAMPLES[::-1], first, tmp_path / "cache")
     parse(SPACY_EXAMPLES[:1], first, tmp_path / "cache")
     assert parsed == [("first", 3), ("other", 3), ("first", 1)]
+    for damaged in ("", "[1]"):
+        for path in (tmp_path / "cache").iterdir():
+            path.write_text(damaged)
+        parse(SPACY_EXAMPLES, first, tmp_path / "cache")
+    assert parsed[3:] == [("first", 3)] * 2
 
 
 def test_tags_of_conllu_words_and_of_those_within_a_multiword(path: Path):

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -27,6 +28,7 @@ REQUIRED = [Requirement(text) for text in [*PROJECT["dependencies"], *EXTRAS["ra
 NAMES = {canonicalize_name(requirement.name) for requirement in REQUIRED}
 PIN = re.compile(r"^(\S+)==(\S+)(?: ; [^\\\n]*)? \\\n(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+", re.M)
 MPNET_LOCK = (ROOT / "requirements-mpnet.lock").read_text(encoding="utf-8")
+WHEEL = "Wheel-Version: 1.0\nGenerator: a test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 
 
@@ -122,16 +124,78 @@ def test_torch_comes_after_the_hashes_and_the_study_last(checkout, torch):
     """The commands are those of docs/install.md: no command mixes hashes with what has none."""
     command = ["make", "-n", "--no-print-directory", "install", "PYTHON=python", f"TORCH={torch}"]
     planned = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True)
-    echoed = re.sub(r'^"python" -m pip', "echo", planned.stdout, flags=re.M)
+    echoed = re.sub(r'^"python" tools/install.py', "echo", planned.stdout, flags=re.M)
+    echoed, _, check = echoed.partition('"python" -E -P -c')
+    assert "import analysis, papermill, transformers, torch" in check
     done = subprocess.run(["sh", "-c", echoed], cwd=checkout, capture_output=True, text=True, check=True)
-    flags = "install --quiet --disable-pip-version-check"
-    index = " --index-url https://download.pytorch.org/whl/cpu" if torch else ""
+    index = "--index-url https://download.pytorch.org/whl/cpu" if torch else ""
     (pin,) = (str(requirement) for requirement in REQUIRED if requirement.name == "torch")
     steps = ["--no-deps --require-hashes -r requirements.lock", pin, "--no-deps --no-build-isolation -e ."]
     document = (ROOT / "docs/install.md").read_text(encoding="utf-8")
     assert [step for step in steps if f"-m pip install {step}" not in document] == []
     steps[1] = f"{index} {pin}".strip()
-    assert done.stdout.splitlines() == [f"{flags} {step}" for step in steps]
+    assert done.stdout.splitlines() == steps
+
+
+CONFIGURATION = """[global]
+index-url = https://files.example/simple
+extra-index-url =
+    https://one.example/simple
+    https://two.example/simple
+[install]
+target = elsewhere
+user = true
+constraint = nothing.txt
+"""
+
+
+def test_of_pips_own_settings_those_of_places_do_not_hold(tmp_path, monkeypatch):
+    """Indexes, certificates and proxies of the user do; a variable comes before a file."""
+    (tmp_path / "pip").mkdir()
+    (tmp_path / "pip/pip.conf").write_text(CONFIGURATION)
+    (tmp_path / "nothing.txt").touch()
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    values = {"PIP_INDEX_URL": "https://mine.example/simple", "PIP_PROXY": "http://proxy.example:80"}
+    places = {
+        "PIP_USER": "1",
+        "PIP_PREFIX": "elsewhere",
+        "PIP_TARGET": "elsewhere",
+        "PIP_REQUIREMENT": "none.txt",
+    }
+    for name, value in (values | places | {"XDG_CONFIG_HOME": str(tmp_path)}).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+    settings = runpy.run_path(str(ROOT / "tools/install.py"))["settings"]()
+    expected = values | {"PIP_EXTRA_INDEX_URL": "\nhttps://one.example/simple\nhttps://two.example/simple"}
+    assert {name: settings[name] for name in expected} == expected
+    assert not settings.keys() & places
+    package = tmp_path / "some-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(package, "w") as archive:
+        for name, text in (
+            ("METADATA", "Metadata-Version: 2.1\nName: some\nVersion: 1.0\n"),
+            ("WHEEL", WHEEL),
+            ("RECORD", ""),
+        ):
+            archive.writestr(f"some-1.0.dist-info/{name}", text)
+    command = [sys.executable, str(ROOT / "tools/install.py"), "--dry-run", "--no-index", str(package)]
+    subprocess.run(command, check=True, timeout=HOUR)
+
+
+def test_an_environment_that_cannot_import_the_packages_does_not_count_as_ready(checkout, tmp_path):
+    """Such as one whose packages pip has put elsewhere."""
+    python = checkout / ".venv/bin/python"
+    base = tmp_path / "python"
+    base.write_text(
+        f'#!/bin/sh\n[ "$2" = venv ] && mkdir -p .venv/bin && ln -s "{base}" .venv/bin/python\n'
+        'case "$*" in *"import analysis"*) echo "No module named torch" >&2; exit 1;; esac\n'
+    )
+    base.chmod(0o755)
+    done = subprocess.run(["make", "install", f"BASE={base}"], cwd=checkout, capture_output=True, text=True)
+    assert python.exists()
+    assert done.returncode != 0
+    assert "error: .venv/bin/python cannot import what pip has installed" in done.stderr
+    assert not (checkout / ".venv/ready").exists()
 
 
 def test_too_old_a_python_is_refused_before_the_first_download(checkout, tmp_path):

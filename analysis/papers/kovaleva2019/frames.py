@@ -91,7 +91,7 @@ def line_link(line: str, place: str) -> Link:
         elements = [position for part in row["frame_elements"] for position in first_occurrence(words, part)]
         if not elements:
             raise ValueError("no frame element")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
             f"{place}: {error!r}: give an object with a sentence, its target, and frame_elements as a list of texts"
         ) from None
