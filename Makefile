@@ -120,7 +120,7 @@ $(CACHE)/parameters/%.yaml: ; @"$(PYTHON)" -m analysis.study.profiles --profile 
 # Outside of git, `make verify` compares with the tables that a release came with: they are kept before the first run.
 RELEASED := $(if $(wildcard .git),,$(patsubst %/tables,%/released,$(wildcard results/$(PROFILE)/tables)))
 %/released:
-	@mkdir $@ && cp -R $(wildcard $*/tables $*/provenance) $@
+	@rm -rf $@.part && mkdir $@.part && cp -R $(wildcard $*/tables $*/provenance) $@.part && mv $@.part $@
 
 FILES := $(shell find analysis -type f ! -name '*.pyc' ! -name '*.md')
 room = $(foreach name,$1,$(filter analysis/$(name)/%,$(FILES)))

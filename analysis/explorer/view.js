@@ -75,8 +75,9 @@ function readAddress() {
     const value = parts.has(name) ? read(parts.get(name)) : undefined;
     if (value === undefined) continue;
     const sentence = name === "task" && value !== view.task ? { sentence: sentencesOf(value)[0]?.id ?? "" } : {};
-    const isOther = "sentence" in sentence || (name === "sentence" && value !== view.sentence);
-    Object.assign(view, { [name]: value }, sentence, isOther ? { token: null, dose: 0 } : {});
+    // A link that names its sentence says of token and dose what they are, or leaves out what is not set.
+    const namesSentence = name === "sentence" || "sentence" in sentence;
+    Object.assign(view, { [name]: value }, sentence, namesSentence ? { token: null, dose: 0 } : {});
   }
   view.token = selectableToken(view);
 }

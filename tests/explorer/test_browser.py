@@ -225,6 +225,8 @@ def test_the_dial_says_the_answer_at_each_dose(visit, tables, sentences, tmp_pat
     again = visit(path, f"#task=mrpc&sentence={first}&dose=2").ready().page
     assert "2.00 (p 0.88) to the other text" in text_of(again, "#dose-words")
     assert again.locator("#dose").get_attribute("aria-valuetext") == "100 %"
+    again.goto(again.url.partition("#")[0] + f"#task=mrpc&sentence={first}")  # a link made at dose 0
+    expect(again.locator("#dose")).to_have_value("0")
     broken = visit(path, f"#task=mrpc&sentence={first}&dose=3").ready().page
     expect(broken.locator("#dose")).to_have_value("0")
 

@@ -32,6 +32,15 @@ print(points, "points")"""
 VIEW = """from analysis import head_view, load_encoder
 
 head_view(load_encoder("tiny"), "A dog sees a cat .")"""
+# Of a notebook that saves a table.
+SETTINGS = '# %% tags=["parameters"]\nprofile: str = "quick"\ntau: float = 3.0\n'
+SAVE = """import pandas as pd
+
+from analysis.study.results import Results
+
+results = Results(profile)
+results.save_table(pd.DataFrame({"tau": [tau]}), "thresholds")
+print("saved")"""
 SERVER = '{"ServerApp": {"allow_root": true, "open_browser": false}}'
 START = 3600  # seconds that JupyterLab may take on a busy machine
 ATTEMPTS = 20
@@ -44,6 +53,8 @@ def lab(tmp_path: Path, browser) -> Iterator[str]:
     shutil.copy(ROOT / "Makefile", tmp_path)
     shutil.copytree(ROOT / "notebooks" / ".jupyter", tmp_path / "notebooks" / ".jupyter")
     write_notebook(tmp_path / "notebooks" / "01_figure.py", FIGURE, VIEW, parameters=PARAMETERS)
+    write_notebook(tmp_path / "notebooks" / "02_table.py", SAVE, parameters=SETTINGS)
+    (tmp_path / "notebooks" / "ranges.yaml").write_text("tau: {above: 0}\n")
     shutil.copytree(ROOT / "analysis", tmp_path / "analysis", ignore=shutil.ignore_patterns("__pycache__"))
     settings = tmp_path / "settings"
     settings.mkdir()
@@ -111,16 +122,59 @@ def run(page, cell) -> None:
     expect(prompt).to_have_text(re.compile(r"\[\d+\]:"), timeout=SLOW)
 
 
-def test_a_working_copy_is_changed_run_and_saved(lab: str, browser, tmp_path: Path):
-    script = (tmp_path / "notebooks" / "01_figure.py").read_bytes()
+@pytest.fixture
+def page(browser) -> Iterator:
     context = browser.new_context(viewport={"width": 1440, "height": 1000})
     context.set_default_timeout(SLOW)
     page = context.new_page()
     # JupyterLab asks which kernel to start if a cell runs too early; the test takes the kernel it proposes.
     dialogs = page.locator(".jp-Dialog")
     page.add_locator_handler(dialogs, lambda dialog: dialog.locator(".jp-mod-accept").click())
-    page.goto(f"{lab}/lab/tree/workbook/01_figure.ipynb?token=own")
-    cells = page.locator(".jp-NotebookPanel:visible .jp-Cell")
+    yield page
+    context.close()
+
+
+def cells_of(page, lab: str, name: str):
+    """The cells of a working copy, which is opened."""
+    page.goto(f"{lab}/lab/tree/workbook/{name}.ipynb?token=own")
+    return page.locator(".jp-NotebookPanel:visible .jp-Cell")
+
+
+def test_a_duplicate_leaves_the_results_of_its_notebook_alone_and_is_checked(lab: str, page, tmp_path: Path):
+    """JupyterLab's Duplicate and Rename: each file has a folder of its name, and is known as a copy of the notebook."""
+    scratch = tmp_path / "results" / "scratch"
+
+    def saved(name: str) -> str:
+        return (scratch / name / "tables" / "thresholds.csv").read_text()
+
+    def choose(name: str, command: str) -> None:
+        page.locator(f'.jp-DirListing-item[title^="Name: {name}.ipynb"]').click(button="right")
+        page.get_by_role("menuitem", name=command).click()
+
+    def run_with(name: str, tau: str, output: str) -> None:
+        cells = cells_of(page, lab, name)
+        expect(cells).to_have_count(3, timeout=SLOW)
+        expect(page.locator(".jp-KernelName:visible")).to_contain_text("Python 3 (ipykernel)", timeout=SLOW)
+        change(cells.nth(1), f'profile = "quick"; tau = {tau}')
+        run(page, cells.nth(1))
+        run(page, cells.nth(2))
+        expect(cells.nth(2).locator(".jp-OutputArea-output").last).to_contain_text(output, timeout=SLOW)
+        page.keyboard.press("Control+s")
+
+    run_with("02_table", "3.0", "saved")
+    choose("02_table", "Duplicate")
+    run_with("02_table-Copy1", "2.5", "saved")
+    assert (saved("02_table"), saved("02_table-Copy1")) == ("tau\n3\n", "tau\n2.5\n")
+    choose("02_table-Copy1", "Rename")
+    page.keyboard.type("mine")
+    page.keyboard.press("Enter")
+    expect(page.locator('.jp-DirListing-item[title^="Name: mine.ipynb"]')).to_be_visible(timeout=SLOW)
+    run_with("mine", "-5.0", "error: 02_table: parameter tau is -5.0: give more than 0")
+
+
+def test_a_working_copy_is_changed_run_and_saved(lab: str, page, tmp_path: Path):
+    script = (tmp_path / "notebooks" / "01_figure.py").read_bytes()
+    cells = cells_of(page, lab, "01_figure")
     expect(cells).to_have_count(4, timeout=SLOW)
     expect(cells.nth(0)).to_contain_text("A notebook")
     expect(page.locator(".jp-KernelName:visible")).to_contain_text("Python 3 (ipykernel)", timeout=SLOW)
@@ -137,5 +191,4 @@ def test_a_working_copy_is_changed_run_and_saved(lab: str, browser, tmp_path: Pa
     copy = tmp_path / "workbook" / "01_figure.ipynb"
     while "points = 7" not in copy.read_text():
         page.wait_for_timeout(100)
-    context.close()
     assert (tmp_path / "notebooks" / "01_figure.py").read_bytes() == script

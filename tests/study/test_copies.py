@@ -136,6 +136,10 @@ def test_where_there_is_nothing_to_copy_or_to_rewrite_this_is_said(study: Study,
     assert "has no notebooks: " in error_of(update_workbook, study.folder / "workbook")
     assert "has no executed copies: run make reproduce PROFILE=quick" in error_of(refresh, "quick")
     study.notebook("01_first")
+    (study.folder / "workbook").touch()
+    assert "workbook is a file, where a folder is needed" in error_of(
+        update_workbook, study.folder / "workbook"
+    )
     run("01_first", "quick", {}, keep=True)
     capsys.readouterr()
     refresh("quick")

@@ -62,6 +62,7 @@ def site(tmp_path_factory) -> Path:
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "no link to results/glue-minilm/notebooks/11_matching.ipynb, which is not there" in done.stdout
+    assert "/figures/" not in done.stdout  # which a profile need not draw
     return folder / "html"
 
 
