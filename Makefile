@@ -8,7 +8,8 @@ $(if $(filter 1-4,$(words $(PROFILE))-$(words [$(PROFILE)] [$(RESULTS_DIR)] [$(D
   $(error PROFILE, RESULTS_DIR, DATA_DIR and PARSER may have no spaces, and PROFILE names one profile))
 
 # A shell leaves ~ in NAME=~/folder as it is.
-$(foreach name,RESULTS_DIR DATA_DIR PARSER,$(if $($(name)),$(eval override $(name) := $(patsubst ~/%,$(HOME)/%,$($(name))))))
+$(foreach name,RESULTS_DIR DATA_DIR PARSER,$(if $(filter ~/%,$($(name))), \
+  $(eval override $(name) := $(HOME)/$($(name):~/%=%))$(eval export $(name))))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -60,13 +60,10 @@ def largest_difference(new: pd.DataFrame, old: pd.DataFrame) -> float:
     return float(difference.mask(new.isna() != old.isna(), float("inf")).fillna(0).to_numpy().max(initial=0))
 
 
-def runs_made_here(profile: str) -> dict[str, bool]:
-    """The runs that this machine has made of a profile, and whether their tables and records are still the same."""
-    folders = Folders(profile)
+def outputs_made_here(folders: Folders) -> dict[str, dict[str, str]]:
+    """The digests of the tables and the record of every run that this machine has made."""
     outputs = {path.name: read_outputs(path) for path in sorted((folders.cache / "done").glob("*"))}
-    return {
-        run: digests == output_digests(folders.folder, digests) for run, digests in outputs.items() if digests
-    }
+    return {run: digests for run, digests in outputs.items() if digests}
 
 
 def without_times(table: pd.DataFrame) -> pd.DataFrame:
@@ -79,29 +76,27 @@ def verify(profile: str) -> None:
 
     Raises InputError if a conclusion differs, and if there is nothing to judge.
     """
-    make, made = f"make reproduce PROFILE={profile}", runs_made_here(profile)
+    folders, make = Folders(profile), f"make reproduce PROFILE={profile}"
+    made = outputs_made_here(folders)
     if not made:
         raise InputError(f"nothing of profile {profile} has run here, so nothing is verified: run {make}")
-    if changed := [run for run, unchanged in made.items() if not unchanged]:
-        stamps = short(Folders(profile).cache / "done")
+    if changed := [
+        run for run, digests in made.items() if output_digests(folders.folder, digests) != digests
+    ]:
         raise InputError(
             f"the results of {', '.join(changed)} are not those that were made here (after git checkout, say): "
-            f"delete {stamps}, and run {make}"
+            f"delete {short(folders.cache / 'done')}, and run {make}"
         )
-    new_folder, old_folder = Folders(profile).folder, committed(profile)
+    new_folder, old_folder = folders.folder, committed(profile)
     new_records, old_records = records_in(new_folder), records_in(old_folder)
-    not_judged = [run for run in old_records if run not in made]
-    if len(not_judged) == len(old_records):
-        raise InputError(f"no run of profile {profile} with committed results has run here: run {make}")
-    skipped = {table for run in not_judged for table in old_records[run]["tables"]}
+    judged, not_judged = ([run for run in old_records if (run in made) == here] for here in (True, False))
+    tables = {name for digests in made.values() for name in digests}
     new_weights, old_weights = weights_of(new_records), weights_of(old_records)
     problems, claims, differences, outside = [], {}, {}, []
     for path in files_in(old_folder / "tables"):
         name, new_path = path.stem, new_folder / "tables" / path.name
-        if name in skipped:
-            continue
-        if not new_path.exists():
-            problems.append(f"tables/{path.name} is missing")
+        if f"tables/{path.name}" not in tables:
+            problems += [] if not_judged else [f"tables/{path.name} is missing"]
             continue
         new, old = pd.read_csv(new_path), pd.read_csv(BytesIO(path.read_bytes()))
         if name.startswith("claims-"):
@@ -114,14 +109,15 @@ def verify(profile: str) -> None:
                 problems.append(f"{name}: {share:.1%} of the role labels differ")
         if not name.endswith("_speed"):  # measured times
             differences[name] = largest_difference(*map(without_times, (new, old)))
-    for name, tables in claims.items():
-        new, old = map(pd.concat, zip(*tables, strict=True))
+    if not differences:
+        raise InputError(f"no run with committed tables has run here, so nothing is verified: run {make}")
+    for name, pairs in claims.items():
+        new, old = map(pd.concat, zip(*pairs, strict=True))
         outside += estimates_outside(new, without_times(old))
         if too_many_verdicts(new, old):
             problems.append(f"{name}: too many verdicts differ")
     print(*outside, sep="\n", end="\n" * bool(outside))
     print("largest differences of numbers, by table:", pd.Series(differences).nlargest(3).round(5).to_dict())
-    judged = [run for run in old_records if run in made]
     if not_judged:
         print(
             f"judged: {', '.join(judged)}\nnot judged, since they have not run here: {', '.join(not_judged)}"
@@ -132,9 +128,9 @@ def verify(profile: str) -> None:
         raise InputError(f"profile {profile} is compared, not judged: {reason}")
     if problems:
         raise InputError(f"profile {profile} is not reproduced: {'; '.join(problems)}")
-    known = sum(len(old) for tables in claims.values() for _, old in tables)
+    known = sum(len(old) for pairs in claims.values() for _, old in pairs)
     exceptions = f", but for {len(outside)} of {known} claims outside their committed intervals"
-    part = f"{len(judged)} of {len(old_records)} runs of " if not_judged else ""
+    part = f"{len(differences)} tables of {len(judged)} of {len(old_records)} runs of " if not_judged else ""
     print(f"{part}profile {profile} {'are' if part else 'is'} reproduced{exceptions if outside else ''}")
 
 

@@ -332,6 +332,13 @@ def test_a_tilde_is_the_users_folder(new: Tree, tmp_path: Path, in_environment: 
     )
     assert make_in(tmp_path, "clean", *arguments, **environment).stdout == f"deleted {cache}\n"
     assert make_in(tmp_path, "clean", *arguments, **environment).stdout == f"there is no {cache}\n"
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profiles/offline.yaml").touch()
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\necho "$RESULTS_DIR"\n')
+    python.chmod(0o755)
+    done = make_in(tmp_path, "verify", f"PYTHON={python}", *arguments, **environment)
+    assert {*done.stdout.splitlines()[-1:]} == {f"{tmp_path}/mine"}
 
 
 def test_clean_deletes_nothing_but_a_cache(new: Tree, tmp_path: Path):

@@ -20,12 +20,16 @@ from analysis.study.runs import VARIABLE, Run
 
 
 def results_of(
-    monkeypatch, scratch: str | None = None, notebook: str = "01_first", running: bool = False
+    monkeypatch,
+    scratch: str | None = None,
+    notebook: str = "01_first",
+    running: bool = False,
+    profile: str = "quick",
 ) -> Results:
     """What a notebook has that runs with a profile's own values, or with others."""
-    run = Run(notebook, {"profile": "quick", "n": 3}, scratch, running)
+    run = Run(notebook, {"profile": profile, "n": 3}, scratch, running)
     monkeypatch.setenv(VARIABLE, json.dumps(run._asdict()))
-    return Results("quick")
+    return Results(profile)
 
 
 @pytest.fixture
