@@ -24,6 +24,8 @@ profile: str = "offline"
 # bundled, or the folder that holds train-full.txt, dev-full.txt and test-full.txt of ARCT
 argument_source: str = "bundled"
 argument_n: int | None = 300  # arguments of each split, None for all
+# the folder with the authors' adversarial files, with which our negation is compared; none: not compared
+adversarial_source: str | None = None
 planted_productivity: float = 0.7  # of "not" in the bundled arguments
 applicable_minimum: int = 30  # points of all splits that a cue must apply to
 
@@ -34,7 +36,7 @@ seed: int = 0  # of the bundled arguments, of samples and of the bootstrap
 
 # %%
 import pandas as pd
-from IPython.display import Markdown
+from IPython.display import Markdown, display
 
 from analysis.figures.theme import style
 from analysis.figures.words import finding
@@ -171,6 +173,13 @@ sources = negation.adversarial_table(splits)
 results.save_table(sources, "niven_adversarial")
 points = sources.pivot(index="source", columns="split", values="n")[[*splits]]
 points.assign(claims=pd.Series(negation.claim_sources(splits)))
+
+# %%
+if adversarial_source and not arguments.missing_files(adversarial_source):
+    released = arguments.released_sets(adversarial_source, splits)["negated"]
+    pairs = [negation.agreement(part, released[split][len(part) :]) for split, part in splits.items()]
+    equal, claims = map(sum, zip(*pairs, strict=True))
+    display(Markdown(f"Our negation has the words of the authors' in {equal} of {claims} different claims."))
 
 # %%
 adversarial = {split: negation.adversarial(points) for split, points in splits.items()}

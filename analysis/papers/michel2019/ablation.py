@@ -184,7 +184,7 @@ def transfer_examples(
 def effects(
     logits: Mapping[str, xr.DataArray], labels: LabelsByTask, match: int = 1, seed: int = 0
 ) -> pd.DataFrame:
-    """Changes of AUC and loss (nats) with each head ablated, on two data sets and on random halves of the first.
+    """Changes of accuracy, AUC and loss (nats) without each head, on two data sets and on random halves of the first.
 
     `logits` are those of one model by data set; it was trained on the first. Columns a and b hold the changes. The AUC
     ranks the log odds of class `match`. Effects on halves show how well effects can agree at all.
@@ -198,7 +198,7 @@ def effects(
     for half, places in zip(HALVES, np.array_split(order, 2), strict=True):
         samples[f"{model}, {half}"] = logits[model].isel(sequence=places), labels[model][places]
     names, tables = [*samples], []
-    for (data_a, data_b), metric in product((names[:2], names[2:]), (AUC, LOSS)):
+    for (data_a, data_b), metric in product((names[:2], names[2:]), ("accuracy", AUC, LOSS)):
         ends = {"a": data_a, "b": data_b}
         changes = {end: _changes(*samples[data], metric, match) for end, data in ends.items()}
         table = by_head(pd.DataFrame(changes).rename_axis("intervention").reset_index())
@@ -209,9 +209,11 @@ def effects(
 def _changes(
     logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], metric: str, match: int
 ) -> pd.Series:
-    """AUC or loss with each intervention minus that without, by the name of the intervention."""
+    """Accuracy, AUC or loss with each intervention minus that without, by the name of the intervention."""
     answers = logits.transpose("intervention", "sequence", "class").values
-    if metric == AUC:
+    if metric == "accuracy":
+        values = answers.argmax(axis=-1) == labels
+    elif metric == AUC:
         values = auc_parts(match_logit(answers, match), labels == match)
     else:
         values = losses(answers, labels)[..., 0]

@@ -51,10 +51,17 @@ RELIANCE += ["always_n", "always_right"]
 Right = Float[np.ndarray, "run point"]
 
 
-def published(table: str, source: str = "") -> pd.DataFrame:
-    """Published values: `cues` (Table 2), `results` (Tables 1, 3, 4) or `reliance` (from the released predictions).
+def own_test(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of runs on the whole test set of the kind that they are trained on: original, or adversarial."""
+    same = (table["tested_on"] == ORIGINAL) == (table["trained_on"] == ORIGINAL)
+    return table[same & (table["half"] == ALL)]
 
-    All values are proportions, and about ARCT: for bundled arguments there are none.
+
+def published(table: str, source: str = "") -> pd.DataFrame:
+    """Published values: `cues` (Table 2), `results` (Tables 1, 3, 4), and from released files `reliance` and `seeds`.
+
+    `seeds` has the test accuracy of every run. All values are proportions, and about ARCT: for bundled arguments there
+    are none.
     """
     values = pd.read_csv(Path(__file__).with_name(f"published_{table}.csv"))
     return values.head(0) if source == BUNDLED else values
@@ -142,6 +149,12 @@ def summary_table(answers: xr.Dataset) -> pd.DataFrame:
     return summary.assign(non_degenerate=means).reset_index()
 
 
+def unchanged_claims(test: Sequence[Argument]) -> int:
+    """How many copies have the claim of their original: `test` holds the originals, then their copies."""
+    half = len(test) // 2
+    return sum(first.claim == copy.claim for first, copy in zip(test[:half], test[half:], strict=True))
+
+
 def halves_table(accuracy: pd.DataFrame, setup: str = "full") -> pd.DataFrame:
     """Accuracy on the originals and on their copies, and their sum, of runs trained on the original arguments.
 
@@ -172,7 +185,7 @@ def beside_published(summary: pd.DataFrame, published: pd.DataFrame) -> pd.DataF
 
     Training and test set are of the same kind, as in Niven 2019.
     """
-    ours = summary[(summary["tested_on"] == summary["trained_on"]) & (summary["half"] == ALL)]
+    ours = own_test(summary)
     values = ["runs", "mean", "sd", "median", "max", "non_degenerate"]
     theirs = published.set_index(KEYS)[values].add_prefix("published_")
     merged = theirs.join(ours.set_index(KEYS)[values], how="outer").reset_index()

@@ -39,7 +39,16 @@ SETUPS: Mapping[str, tuple[str, ...]] = {
     "full": ("claim", "reason"), "W": (), "RW": ("reason",), "CW": ("claim",)
 }  # fmt: skip
 BAG, BILSTM, ENCODER = MODELS = ("bag of vectors", "BiLSTM", "encoder")
-ORIGINAL, DOUBLED = "original", "adversarial"  # training sets, and the halves of the adversarial set
+# Training sets, and the halves of the adversarial test set. In Niven 2019 the training set called adversarial has
+# swapped warrants (erratum); NEGATED is the one with negated claims that the erratum asks for.
+ORIGINAL, DOUBLED, NEGATED = "original", "adversarial", "negated"
+# The adversarial files of Niven 2019 by training set and split: the name, and the end of a copy's id.
+RELEASED = {
+    (DOUBLED, "train"): ("train-swapped.csv", "_swapped"),
+    (DOUBLED, "dev"): ("dev-adv-negated.csv", "-adversarial"),
+    (DOUBLED, "test"): ("test-adv-negated.csv", "-adversarial"),
+    (NEGATED, "train"): ("train-adv-negated.csv", "-adversarial"),
+}
 KEYS = ["model", "setup", "trained_on"]
 NOT = "not"
 RIGHT, WRONG, ABSENT = "in the right warrant", "in the wrong warrant", "absent"  # where the only "not" is
@@ -88,6 +97,35 @@ def load_arguments(
         warnings.warn(f"{path} is not the released file: published values need not follow", stacklevel=2)
     rows = enumerate(table.to_dict("records"), start=2)
     return sample([_argument(row, f"{path}, line {number}") for number, row in rows], n, seed)
+
+
+def missing_files(folder: str | Path | None) -> list[str]:
+    """The adversarial files of Niven 2019 that a folder lacks: all if it is not there, none if no folder is given."""
+    names = [name for name, _ in RELEASED.values()]
+    try:
+        return [name for name in names if folder and not (expand(folder) / name).is_file()]
+    except InputError:  # the folder of `make data` is not there
+        return names
+
+
+def released_sets(
+    folder: str | Path, splits: Mapping[str, Sequence[Argument]]
+) -> dict[str, dict[str, list[Argument]]]:
+    """The adversarial sets of Niven 2019 by training set and split: the arguments, then their copies in this order.
+
+    Both training sets are tested on the same dev and test sets. Raises InputError, naming the file, for a missing copy.
+    """
+    sets: dict[str, dict[str, list[Argument]]] = {DOUBLED: {}, NEGATED: {}}
+    for (trained_on, split), (name, end) in RELEASED.items():
+        table = read_table(path := expand(folder) / name)
+        require_columns(table, COLUMNS, str(path))
+        rows = {row["#id"]: (row, number) for number, row in enumerate(table.to_dict("records"), start=2)}
+        if lacking := [argument.id for argument in splits[split] if argument.id + end not in rows]:
+            raise InputError(f"{path}: no copy {lacking[0]}{end}; delete the file and run make data")
+        chosen = (rows[argument.id + end] for argument in splits[split])
+        copies = [_argument(row, f"{path}, line {number}") for row, number in chosen]
+        sets[trained_on][split] = [*splits[split], *copies]
+    return sets | {NEGATED: sets[DOUBLED] | sets[NEGATED]}
 
 
 def bundled_arguments(

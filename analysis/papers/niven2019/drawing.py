@@ -11,12 +11,13 @@ from matplotlib.figure import Figure
 
 from analysis.figures.colours import BLACK, BLUE, GREEN, VERMILION
 from analysis.figures.theme import rows_of_axes
-from analysis.papers.niven2019.accuracy import ALL, CHANCE, CUE_HEADS
-from analysis.papers.niven2019.arguments import ENCODER, NOT
+from analysis.papers.niven2019.accuracy import CHANCE, CUE_HEADS, own_test
+from analysis.papers.niven2019.arguments import DOUBLED, ENCODER, NEGATED, NOT, ORIGINAL
 
 DASHED = {"color": BLACK, "linestyle": "--", "linewidth": 0.8}
 MEAN = {"color": BLACK, "marker": "_", "markersize": 12, "linestyle": ""}
 DIAMOND = {"color": VERMILION, "marker": "D", "markersize": 5, "markerfacecolor": "white", "linestyle": ""}
+TRAINING_SETS = {ORIGINAL: "original", DOUBLED: "adversarial", NEGATED: "negated claims"}  # as titles
 CUES = {1: ("o", BLUE, "word"), 2: ("s", GREEN, "pair of words")}
 
 
@@ -65,16 +66,19 @@ def cue_panels(cues: pd.DataFrame, published: pd.DataFrame) -> Figure:
     return figure
 
 
-def accuracy_panels(runs: pd.DataFrame, summary: pd.DataFrame, published: pd.DataFrame) -> Figure:
-    """Test accuracy of every run by set-up, a panel per model and training set; means are of the trained runs."""
-    runs, summary = (
-        table[(table["tested_on"] == table["trained_on"]) & (table["half"] == ALL)]
-        for table in (runs, summary)
-    )
-    panels = runs.groupby(["trained_on", "model"], sort=False)
+def accuracy_panels(
+    runs: pd.DataFrame, summary: pd.DataFrame, published: pd.DataFrame, released: pd.DataFrame
+) -> Figure:
+    """Test accuracy of every run by set-up, a panel per training set and model; means are of the trained runs.
+
+    `published` and `released` are the tables `results` and `seeds` of `accuracy.published`: beside the encoder stands
+    BERT-large.
+    """
+    panels = own_test(runs).groupby(["trained_on", "model"], sort=False)
     widths = panels["setup"].nunique().to_list()
-    figure, grid = rows_of_axes(len(panels), len(panels), 2.5, sharey=True, width_ratios=widths)
-    published = published.replace({"BERT-large": ENCODER})
+    figure, grid = rows_of_axes(len(panels), min(len(panels), 5), 2.5, sharey=True, width_ratios=widths)
+    summary = own_test(summary)
+    published, released = (table.replace({"BERT-large": ENCODER}) for table in (published, released))
     for axes, (key, rows) in zip(grid, panels, strict=True):
         setups = [*rows["setup"].unique()]
         look = {"hue": "trained", "hue_order": [True, False], "palette": [BLUE, "0.7"], "size": 3}
@@ -85,18 +89,24 @@ def accuracy_panels(runs: pd.DataFrame, summary: pd.DataFrame, published: pd.Dat
         )
         axes.plot(range(len(setups)), ours["trained_mean"], **MEAN, label="mean")
         axes.vlines(range(len(setups)), ours["low"], ours["high"], color=BLACK, linewidth=1)
-        if len(published):
-            axes.plot(range(len(setups)), paper["mean"], **DIAMOND, label="mean in the paper")
+        seeds = released[(released["trained_on"] == key[0]) & (released["model"] == key[1])]
+        seeds = seeds[seeds["setup"].isin(setups)]
+        if len(seeds):
+            across = seeds["setup"].map(setups.index) + 0.38
+            axes.plot(
+                across, seeds["accuracy"], ".", color=VERMILION, alpha=0.5, ms=3, label="run of the authors"
+            )
+            axes.plot(np.arange(len(setups)) + 0.38, paper["mean"], **DIAMOND, label="their mean")
         axes.plot([], [], "o", color=BLUE, markersize=3, label="run")
-        if not runs["trained"].all():
-            axes.plot([], [], "o", color="0.7", markersize=3, label="run that did not train")
+        axes.plot([], [], "o", color="0.7", markersize=3, label="run that did not train")
         axes.axhline(CHANCE, **DASHED, label="chance")
-        trained_on, model = key
-        paper_model = "\n(paper: BERT-large)" if model == ENCODER and len(published) else ""
-        axes.set_title(f"{model}\n{trained_on}{paper_model}", fontsize=7.5)
-        axes.set(xlabel="", ylabel="", xlim=(-0.6, len(setups) - 0.4))
+        paper_model = "\n(authors: BERT-large)" if key[1] == ENCODER and len(seeds) else ""
+        axes.set_title(f"{key[1]}\n{TRAINING_SETS[key[0]]}{paper_model}", fontsize=7.5)
+        axes.set(xlabel="", ylabel="", xlim=(-0.5, len(setups) - 0.3))
     grid[0].set_ylabel("test accuracy (proportion)")
-    figure.legend(*grid[0].get_legend_handles_labels(), ncols=5, loc="outside upper center")
+    entries = [axes.get_legend_handles_labels() for axes in grid]
+    entries = {label: handle for handles in entries for handle, label in zip(*handles, strict=True)}
+    figure.legend(entries.values(), entries.keys(), ncols=6, loc="outside upper center", columnspacing=1)
     figure.supxlabel("input: full, warrants alone (W), with the reason (RW), with the claim (CW)", fontsize=8)
     return figure
 

@@ -154,6 +154,16 @@ def adversarial(arguments: Sequence[Argument]) -> list[Argument]:
     return [*arguments, *copies]
 
 
+def agreement(arguments: Sequence[Argument], copies: Sequence[Argument]) -> tuple[int, int]:
+    """How many different claims `negations` negates as their copies do, up to contractions; and how many there are."""
+    ours = negations(arguments)
+    pairs = {
+        (argument.claim, tuple(expanded(ours[argument.id][0])) == tuple(expanded(copy.claim)))
+        for argument, copy in zip(arguments, copies, strict=True)
+    }
+    return sum(equal for _, equal in pairs), len(pairs)
+
+
 def adversarial_table(splits: Mapping[str, Sequence[Argument]]) -> pd.DataFrame:
     """The sources of the negated claims: split, source (one of SOURCES), n (points)."""
     rows = []

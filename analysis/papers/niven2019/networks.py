@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_se
 from analysis.encoders.finetuning import fit
 from analysis.encoders.models import Encoder
 from analysis.encoders.vectors import word_vectors
-from analysis.papers.niven2019.arguments import BAG, BILSTM, DOUBLED, SETUPS, Argument, expanded
+from analysis.papers.niven2019.arguments import BAG, BILSTM, DOUBLED, ORIGINAL, SETUPS, Argument, expanded
 
 DIMENSION = 300  # of the word vectors
 PADDING = 0
@@ -42,8 +42,8 @@ def published_recipe(
     model: str, setup: str, trained_on: str, epochs: int, hidden: int | None = None
 ) -> Recipe:
     """The recipe of Niven 2019 for a small model, but for the numbers of epochs and hidden units."""
-    rate, dropout = RATES[model][DOUBLED if trained_on == DOUBLED else setup]
-    batch = 16 if (model, trained_on) == (BAG, DOUBLED) else 32
+    rate, dropout = RATES[model][setup if trained_on == ORIGINAL else DOUBLED]
+    batch = 16 if model == BAG and trained_on != ORIGINAL else 32
     return Recipe(rate, dropout, epochs, batch, hidden)
 
 

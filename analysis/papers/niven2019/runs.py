@@ -32,6 +32,7 @@ from analysis.papers.niven2019.arguments import (
     SETUPS,
     Argument,
     as_examples,
+    released_sets,
 )
 from analysis.papers.niven2019.negation import adversarial
 from analysis.papers.niven2019.networks import Vocabulary, answers, points, published_recipe, train_words
@@ -68,19 +69,25 @@ def plan(
     seeds: Iterable[int],
     setups: Sequence[str] = tuple(SETUPS),
     probed: Sequence[str] = (),
+    sets: Sequence[str] = (DOUBLED,),
 ) -> list[TrainingRun]:
-    """The runs of a model: `setups` trained on the original arguments, `probed` on the adversarial set.
+    """The runs of a model: `setups` trained on the original arguments, `probed` on the adversarial training `sets`.
 
     The order is by seed, so that an unfinished series has complete seeds. Raises InputError for an unknown set-up.
     """
     if unknown := [setup for setup in (*setups, *probed) if setup not in SETUPS]:
         raise InputError(f"set-up {unknown[0]!r} is unknown; choose from {', '.join(SETUPS)}")
-    pairs = [(setup, ORIGINAL) for setup in setups] + [(setup, DOUBLED) for setup in probed]
+    pairs = [(setup, ORIGINAL) for setup in setups] + [(setup, name) for name in sets for setup in probed]
     return [TrainingRun(model, setup, trained_on, seed) for seed in seeds for setup, trained_on in pairs]
 
 
-def training_sets(splits: Mapping[str, Sequence[Argument]]) -> Sets:
-    """The splits of the original arguments, and those of the adversarial set that `negation.adversarial` makes."""
+def training_sets(splits: Mapping[str, Sequence[Argument]], folder: str | Path | None = None) -> Sets:
+    """The splits of the original arguments, and of adversarial sets: those of the authors' files in a folder.
+
+    Without a folder there is one, DOUBLED, that `negation.adversarial` makes.
+    """
+    if folder:
+        return {ORIGINAL: splits} | released_sets(folder, splits)
     return {ORIGINAL: splits, DOUBLED: {split: adversarial(part) for split, part in splits.items()}}
 
 

@@ -89,7 +89,7 @@ def test_effects_agree_as_far_as_heads_do():
     labels = {"mrpc": np.arange(80) % 2, "qqp": np.arange(80) % 2}
     same = {"mrpc": shifted(strength, 2), "qqp": shifted(strength, 3)}
     reverse = same | {"qqp": shifted(strength[::-1], 3)}
-    assert {*ablation.effects(same, labels)["metric"]} == {"auc", "loss"}
+    assert {*ablation.effects(same, labels)["metric"]} == {"accuracy", "auc", "loss"}
     by_loss = [ablation.effects(answers, labels).query("metric == 'loss'") for answers in (same, reverse)]
     tables = [ablation.transfer_table(table, resamples=199) for table in by_loss]
     assert tables[0]["data_a"].tolist() == ["mrpc"] * 2 + ["mrpc, one half"] * 2
