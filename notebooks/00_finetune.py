@@ -26,6 +26,8 @@ epochs: int = 1  # passes over the training examples
 checkpoint: str | None = None
 source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
 dev_n: int | None = 200  # examples that choose the best epoch and are scored, None for all
+# tasks with another number of epochs, in so many runs, such as ["rte", 5, 1] for a small training set
+longer: list[list] = []
 batch_size: int = 8
 learning_rate: float = 8e-5
 warmup: float = 0.1  # share of the steps in which the learning rate rises
@@ -86,6 +88,9 @@ shares.rename(index=dict(enumerate(TASKS[task].labels))).rename_axis("label").st
 # give other weights than float32; the scores are computed in float32 on every machine.
 
 # %%
+for name, own_epochs, own_runs in longer:
+    if name == task:
+        epochs, seeds = own_epochs, seeds[:own_runs]
 folders = {
     run: results.weights(task, run, encoder, checkpoint, new=True)
     for run in seeds_of("finetuned", seeds, checkpoint)

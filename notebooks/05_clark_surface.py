@@ -29,6 +29,11 @@ segment_ids: str = "zeros"  # of both paragraphs, as in the authors' code; pair:
 passage_source: str = "bundled"  # or a CoNLL-U file with documents, a file of WikiText
 max_tokens: int = 128
 gradient_passages: int = 40
+# tasks whose fine-tuned classifiers stand for a masked language model where there is none, on as many dev sequences
+classifier_tasks: list[str] = ["toy-mrpc"]
+checkpoint: str | None = None  # fine-tuned checkpoints instead of ours, {task} and {seed} are filled in
+source: str | None = None  # of these tasks: hub or a folder of GLUE files; none: toy tasks
+seeds: list[int] = [0, 1]  # the first fine-tuning run is taken
 distance_passages: int = 60
 seed: int = 0  # of passages, masks, scaling and permutations
 device: str = "cpu"
@@ -38,7 +43,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis.encoders.classifiers import random_encoder
+from analysis.encoders.classifiers import load_classifier, random_encoder
 from analysis.encoders.models import load_encoder
 from analysis.figures import theme
 from analysis.figures.attention import attention_lines
@@ -52,6 +57,8 @@ from analysis.scores.extraction import read_attention
 from analysis.scores.sink import sinks
 from analysis.statistics.intervals import mean_interval
 from analysis.study.results import Results
+from analysis.tables import stacked
+from analysis.texts.glue import load_examples
 from analysis.texts.passages import load_passages
 
 style()
@@ -273,63 +280,82 @@ finding(
 #
 # $$ \frac{1}{|S|} \sum_{(i,j) \in S} \left| \frac{\partial L}{\partial \alpha_{ij}} \right|, $$
 #
-# averaged over passages. Special tokens are never masked. The loss needs a masked language model: for an encoder whose checkpoint
-# has none, this section is not applicable, and neither is claim CL5. `tiny` and BERT-base have one.
+# averaged over passages. Special tokens are never masked. The loss needs a masked language model, as BERT-base and `tiny` are. For an
+# encoder whose checkpoint has none, claim CL5 is not applicable, and the figure shows **another loss: that of a fine-tuned classifier**, the
+# cross entropy of its answers on the dev set. The question is the same: does the output depend less on attention to the
+# token on which heads rest?
 
 
 # %%
-def gradient_figure(by_head: pd.DataFrame) -> Figure:
-    """Dots: heads. Line: mean of a layer. A colour for each kind of attended token."""
-    axes = theme.canvas(theme.DOUBLE * 0.75, 2.5)
-    for name, mark in zip(gradients.GROUPS, "os^D", strict=True):
-        rows, (colour, _) = by_head[by_head["group"] == name], looks.get(name, ("0.4", "D"))
-        label = COLUMN_NAMES.get(name, "other tokens")
-        axes.scatter(rows["layer"], rows["importance"], s=6, alpha=0.4, linewidth=0, color=colour)
-        axes.plot(
-            rows.groupby("layer")["importance"].mean(), color=colour, marker=mark, markersize=3.5, label=label
-        )
-    axes.set(xlabel=theme.LAYER, xticks=range(0, model.layers, 1 + model.layers // 8), yscale="log")
-    axes.set_ylabel("mean |∂loss / ∂attention| (nats)")
-    axes.figure.legend(ncols=4, loc="outside lower center", title="attention to")
-    return axes.figure
+def gradient_figure(by_loss: dict[str, pd.DataFrame]) -> Figure:
+    """Dots: heads. Line: mean of a layer. A panel for each loss, a colour for each kind of attended token."""
+    figure, grid = theme.rows_of_axes(len(by_loss), 2, 2.3, 0.4)
+    for axes, (title, by_head) in zip(grid, by_loss.items(), strict=True):
+        for name, mark in zip(gradients.GROUPS, "os^D", strict=True):
+            rows, (colour, _) = by_head[by_head["group"] == name], looks.get(name, ("0.4", "D"))
+            label, line = COLUMN_NAMES.get(name, "other tokens"), {"marker": mark, "markersize": 3.5}
+            axes.scatter(rows["layer"], rows["importance"], s=6, alpha=0.4, linewidth=0, color=colour)
+            axes.plot(rows.groupby("layer")["importance"].mean(), color=colour, label=label, **line)
+        axes.set(title=title, xlabel=theme.LAYER, yscale="log")
+        axes.set_xticks(range(0, model.layers, 1 + model.layers // 8))
+    grid[0].set_ylabel("mean |∂loss / ∂attention| (nats)")
+    figure.legend(
+        *grid[0].get_legend_handles_labels(), ncols=4, loc="outside lower center", title="attention to"
+    )
+    return figure
 
 
 # %%
-language_model = load_language_model(encoder, device)
+language_model, by_loss = load_language_model(encoder, device), {}
 if language_model:
     options = {"max_tokens": max_tokens, "segment_ids": segment_ids, "seed": seed}
     importance = gradients.gradient_importance(language_model, examples[:gradient_passages], **options)
-    by_head, by_layer, by_block = gradients.gradient_tables(importance)
+    by_loss["loss of masked words"], by_layer = gradients.gradient_tables(importance)
     results.save_table(by_layer, "clark_gradients")
-    results.save_table(by_head, "clark_gradients_heads")
-    results.save_table(by_block, "clark_gradient_blocks")
+    results.save_table(by_loss["loss of masked words"], "clark_gradients_heads")
+    results.save_table(gradients.gradient_blocks(importance), "clark_gradient_blocks")
 gradient_blocks = results.load_table("clark_gradient_blocks") if language_model else None
 results.save_claim("CL5", measures.gradient_on_sink(layer_blocks, gradient_blocks, tokens_at_rest))
 
 # %%
-if language_model:
-    figure = gradient_figure(by_head)
-else:
-    figure = theme.empty(f"not applicable: {model.name} is no masked language model")
-results.save_figure(
-    figure,
-    "clark-F3-gradients",
-    "Compare the line of the sink with that of other tokens, on a logarithmic axis. Where it lies lower, "
-    "the loss changes less with attention to the sink; without a language model there is no such loss "
-    "(Figure 3 of Clark et al.).",
-)
+by_task = {}
+for task in [] if language_model else classifier_tasks:
+    classifier = load_classifier(
+        results.weights(task, seeds[0], encoder, checkpoint), task, device
+    )
+    results.record_weights(f"{task}-{seeds[0]}", classifier.digest)
+    sequences = load_examples(task, source, "dev", gradient_passages, seed)
+    importance = gradients.classifier_importance(classifier, sequences, max_tokens)
+    by_loss[f"another loss: that of the classifier, {task}"], by_task[task] = gradients.gradient_tables(
+        importance
+    )
+if by_task:
+    results.save_table(stacked(by_task, "task"), "clark_classifier_gradients")
+if by_loss:
+    results.save_figure(
+        gradient_figure(by_loss),
+        "clark-F3-gradients",
+        "How much the loss changes with attention to each kind of token, on a logarithmic axis. Where the line of [CLS] or [SEP] lies "
+        "lower than that of other tokens, the loss depends less on attention to it (Figure 3 of Clark et al.; the title names the loss).",
+    )
 
 # %%
 if language_model:
     gradient = by_layer.pivot(index="layer", columns="group", values="importance")
     ratio = gradient.div(gradient["other"], axis=0).mean()
-    text = (
+    finding(
         f"The gradient on [CLS] is {ratio['cls']:.2f} times that on other tokens, the gradient on [SEP] {ratio['sep']:.2f} times (means of "
         f"layers). The language model is right about {importance.accuracy.mean().item():.0%} of the tokens that it has to predict."
     )
-else:
-    text = f"Not applicable: {model.name} is no masked language model, so that it has no such loss."
-finding(text)
+for task, by_layer in by_task.items():
+    gradient = by_layer.pivot(index="layer", columns="group", values="importance")
+    ratio = gradient.div(gradient["other"], axis=0)
+    rest = tokens_at_rest[0]
+    most = int(layer_blocks[rest].mean("block").argmax("layer"))
+    finding(
+        f"{task}: in layer {most}, where passages give [{rest.upper()}] most attention, the loss of the classifier changes "
+        f"{ratio[rest][most]:.2f} times as much with attention to it as with attention to other tokens; mean of all layers {ratio[rest].mean():.2f}."
+    )
 
 # %% [markdown]
 # In BERT-base the gradients on `[SEP]` become very small from layer 4 on, where attention to `[SEP]` rises (the paper prints no

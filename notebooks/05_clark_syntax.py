@@ -298,7 +298,8 @@ finding(
 #
 # A hit means that a word gives its governor, or a mention its antecedent, more attention than any other word (dep→gov, mentions), or that
 # the governor gives the word more than any other word does (gov→dep). Vermilion lines are those that the head's choice compares; the dotted
-# line is the gold arc. `[CLS]`, `[SEP]` and what a word gives to itself are left out.
+# line is the gold arc. `[CLS]` and `[SEP]` are drawn, as in the paper, and are no candidates: by the paper, words without the relation
+# rest on `[SEP]`. Nor is the word itself a candidate.
 
 # %%
 single = relations[~relations["relation"].str.contains(r"all|\+")]  # without sums of relations
@@ -315,13 +316,16 @@ for axes, sketch in zip(grid, sketches, strict=True):
     attention_lines(axes, sketch.attention, sketch.forms, **marked, room=longest)
     axes.plot([0, 1], [start, end], ":", color="black", linewidth=0.8, zorder=3)
     axes.set_title(sketch.title)
-figure.supxlabel("left: attending word; right: attended word; dotted: gold arc; [CLS] and [SEP] masked")
+figure.supxlabel(
+    "left: attending word; right: attended word; dotted: gold arc; [CLS] and [SEP] are not compared"
+)
 figure.supylabel("word of the sentence, from the first down")
 results.save_figure(
     figure,
     "clark-F5-heads",
-    "Vermilion lines are the weights among which the head chooses, the dotted line is the gold arc. In a "
-    "hit the strongest vermilion line is the gold arc; in a miss it is another (Figure 5 of Clark et al.).",
+    "Vermilion lines are the weights of the word whose choice is judged, the dotted line is the gold arc. In a hit the strongest "
+    "vermilion line between words is the gold arc; in a miss it is another. Words without the relation may rest on [CLS] or [SEP] "
+    "(Figure 5 of Clark et al.).",
 )
 
 # %%

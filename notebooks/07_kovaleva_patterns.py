@@ -105,13 +105,16 @@ pd.Series({task: len(sequences) for task, sequences in targets.items()}, name="d
 # - `inside`: the mean attention to the text of the current token, minus what all rows give it (0 for single texts).
 #
 # The thresholds were fitted once to synthetic maps with a known pattern, and are the same in every run. We test them on
-# 300 maps of the encoder of glue-minilm before fine-tuning, which one person labelled by eye before the rules were written.
+# 300 maps of the encoder of glue-minilm before fine-tuning, which one person labelled by eye before the rules were written. How often they
+# are right for another encoder is not known until maps of it are labelled (`labellers.maps_to_label` draws them).
 
 # %%
 pd.DataFrame(labellers.RULES).style.hide()
 
 # %%
-quality, confusion = labellers.quality_tables(labellers.eye_maps(load_encoder("minilm")))
+labelled, maps = labellers.labelled_maps(encoder)
+quality, confusion = labellers.quality_tables(maps)
+quality, confusion = (table.assign(encoder=labelled) for table in (quality, confusion))
 results.save_table(quality, "kovaleva_pattern_quality")
 results.save_table(confusion, "kovaleva_pattern_confusion")
 quality.style.format(precision=2).hide()
@@ -119,7 +122,7 @@ quality.style.format(precision=2).hide()
 # %%
 by_eye = quality.set_index("pattern")
 finding(
-    f"On maps labelled by eye, the rules have a macro-F1 of {by_eye.loc[labellers.MACRO, 'f1']:.2f} (the paper's network, on its "
+    f"On maps of {labelled} labelled by eye, the rules have a macro-F1 of {by_eye.loc[labellers.MACRO, 'f1']:.2f} (the paper's network, on its "
     f"own labels: 0.86). Of the maps that they call block, {by_eye.loc[measures.BLOCK, 'precision']:.0%} are block maps by eye."
 )
 
@@ -201,8 +204,9 @@ finding(
 )
 
 # %% [markdown]
-# A band beside the diagonal that runs from one text to the other links equal or similar words. The paper has no name
-# for it; [11_matching](11_matching_all.ipynb) is about the heads that draw it.
+# A band beside the diagonal that runs from one text to the other links equal or similar words. The paper describes such heads in its
+# section 5: the two heads on which STS-B and RTE rely most have high weights for words that appear in both sentences. Claim K9
+# ([07_kovaleva_disable](07_kovaleva_disable.ipynb)) asks for them, and [11_matching](11_matching_all.ipynb) is about the heads that draw the band.
 #
 # ## How frequent are they? (figure 2)
 #
@@ -221,6 +225,7 @@ results.save_table(tables.block_table(readings), "kovaleva_blocks")
 blocks = measures.by_block(results.load_table("kovaleva_blocks"))
 trained = trained_runs(results.join_parts("finetune", tasks, every=False))
 saved_quality = results.load_table("kovaleva_pattern_quality")
+results.save_claim("K1", measures.heterogeneous_share(blocks, trained, saved_quality))
 results.save_claim("K2", measures.change_of_patterns(blocks, trained, saved_quality))
 
 # %%
@@ -357,8 +362,8 @@ finding(
 #
 # Attention to a feature is $s_F$ above: the mean over all tokens of a sequence of their attention to the most attended
 # word piece of the feature. Sequences without the feature are left out; the authors' code counts them as 0, except for
-# negation. The maps are of one task: QQP, as in the paper, where the profile has it. Of BERT-base the means of the layers are known
-# (two columns, before and after fine-tuning), and for nouns the mean over all heads alone (table below).
+# negation. The maps show `[CLS]` and `[SEP]` in all tasks of the profile (seven in the paper), in one scale. Of BERT-base the means of the
+# layers on QQP are known, which stand as bands, and for words the mean over all heads (table below).
 
 # %%
 features = tables.feature_table(readings)
@@ -370,17 +375,19 @@ feature_means = features[features["mode"] == "aligned"]
 shown_task = "qqp" if "qqp" in tasks else tasks[0]
 of_task = feature_means[feature_means["task"] == shown_task]
 bert_layers = measures.published("layers") if shown_task == "qqp" else None
-figure = tables.feature_maps(of_task, [measures.CLS, measures.SEP, "noun"], bert_layers)
+special = feature_means[feature_means["feature"].isin([measures.CLS, measures.SEP])]
+grids = tables.special_token_maps(special, bert_layers)
+label = "attention to the token\n(mean over all tokens and sequences)"
 results.save_figure(
-    figure,
+    head_grids(grids, label, columns=4, vmin=0, vmax=special["mean"].max()),
     "kovaleva-F6-features",
-    "Compare the left and the middle map of a row, before and after fine-tuning, and the rows by their "
-    "scales; the narrow map is BERT-base by layer. What words gain is small beside what special tokens have "
-    "(Figure 6 of Kovaleva et al.).",
+    "Attention of every head to [CLS] (left) and [SEP] (right), before and after fine-tuning, a row for each task; bands are the "
+    "layers of BERT-base. Dark rows at the bottom for [CLS] and at the top for [SEP] are the paper's picture (Figure 6 of Kovaleva "
+    "et al.).",
 )
 
 # %% [markdown]
-# Means over all heads of the same task, before and after fine-tuning; those of BERT-base are for QQP.
+# Means over all heads for one task, QQP where the profile has it, before and after fine-tuning; those of BERT-base are for QQP.
 
 # %%
 by_feature = of_task.groupby(["feature", "state"], sort=False)["mean"].mean().unstack("state")

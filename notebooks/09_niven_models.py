@@ -139,7 +139,7 @@ results.save_claim("N1", measures.accuracy_of_encoder(right_answers, splits["tes
 published, released = (accuracy.published(name, argument_source) for name in ("results", "seeds"))
 on_originals = accuracies["trained_on"] == "original"
 results.save_figure(
-    drawing.accuracy_panels(accuracies[on_originals], summary, published, released),
+    drawing.accuracy_panels(accuracies[on_originals], summary, released),
     "niven-T1-accuracy",
     "Test accuracy of every run by what the model sees of the argument, with means and 95 % intervals; beside it the runs of the "
     "authors. Where W is as high as full, claim and reason add nothing to the warrants (Tables 1 and 3 of Niven and Kao).",
@@ -249,7 +249,7 @@ elif probed.empty:
         )
     )
 else:
-    figure = drawing.accuracy_panels(probed, summary, published, released)
+    figure = drawing.accuracy_panels(probed, summary, released)
     results.save_figure(
         figure,
         "niven-T4-adversarial",
@@ -258,14 +258,8 @@ else:
     )
 
 # %%
-means = (
-    accuracy.summary_table(answers.sel(run=answers["trained_on"] == "adversarial"))
-    if len(probed)
-    else summary.head(0)
-)
-halves_of = means[(means["model"] == arguments.ENCODER) & (means["setup"] == "full")].set_index(
-    ["tested_on", "half"]
-)["mean"]
+of_encoder = summary.query("trained_on == 'adversarial' and model == @arguments.ENCODER and setup == 'full'")
+halves_of = of_encoder.set_index(["tested_on", "half"])["mean"]
 unchanged = accuracy.unchanged_claims(sets["adversarial"]["test"])
 if len(halves_of):
     both, copies = halves_of["adversarial", "all"], halves_of["adversarial", "adversarial"]

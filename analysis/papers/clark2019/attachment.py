@@ -89,16 +89,15 @@ TO_ANTECEDENT = "mention to antecedent"
 LENGTHS = (6, 12)  # fewest and most words of a sentence
 DISTANCES = (4, 10)  # fewest and most words from the antecedent to the mention
 LONGEST = 14  # characters of a word in an excerpt: addresses are neither legible nor for print
-COMPARED = {"attending": 0, "attended": 1}  # the axis of the words that a head compares
 ARROWS = dict(zip(DIRECTIONS, ("dep→gov", "gov→dep"), strict=True)) | {TO_ANTECEDENT: "mention→antecedent"}
 
 
 class HeadExample(NamedTuple):
-    """Words, the attention of one head between them, and one arc of the gold annotation: a hit or a miss of the head.
+    """[CLS], words, [SEP], the attention of one head between them, and one gold arc: a hit or a miss of the head.
 
-    `arc` is (attending word, attended word), both from 0. The head compares the words to which the attending word
-    gives attention ("attended"), or which give it to the attended word ("attending"). Attention sums to 1 over the
-    compared words, without that of a word to itself.
+    `arc` is (attending word, attended word), places in `forms`. The head compares the words to which the attending
+    word gives attention ("attended"), or which give it to the attended word ("attending"): neither [CLS] nor [SEP],
+    nor a word itself.
     """
 
     title: str
@@ -117,12 +116,10 @@ class HeadExample(NamedTuple):
         attention: np.ndarray,
         arc: tuple[int, int],
     ) -> "HeadExample":
-        """An example with its title; `attention` is that of the head before it is divided by its sums."""
+        """An example with its title, from words and an arc between them; `attention` has [CLS] first and [SEP] last."""
         compared = "attending" if direction == DIRECTIONS[1] else "attended"
-        others = attention * (1 - np.eye(len(attention)))
-        sums = others.sum(axis=COMPARED[compared], keepdims=True)
         title = f"{name}: {'hit' if hit else 'miss'}\n{ARROWS[direction]}"
-        return cls(title, forms, others / np.maximum(sums, np.finfo(np.float32).tiny), arc, compared)
+        return cls(title, ["[CLS]", *forms, "[SEP]"], attention, (arc[0] + 1, arc[1] + 1), compared)
 
 
 def head_examples(
@@ -135,8 +132,7 @@ def head_examples(
     """For each row of a `dependency_table`, the first arc of the relation that its head finds, and the first it misses.
 
     The arcs are the first ones in sentences of suitable LENGTHS, not the best. A head that only hits, or only misses,
-    has one example. Source: Clark 2019, Figure 5; departures: a miss beside each hit, and [CLS] and [SEP] are masked,
-    as for the accuracy.
+    has one example. Source: Clark 2019, Figure 5; departure: a miss beside each hit.
     """
     examples, is_right = [], right(attachment, scored)
     suitable = (scored["head"] > 0) & scored["length"].between(*LENGTHS)
@@ -147,7 +143,7 @@ def head_examples(
             for arc in arcs.head(1).itertuples():
                 forms = attachment.words.loc[attachment.words["sentence"] == arc.sentence, "form"].tolist()
                 [pieces] = split_words(encoder.tokenizer, [forms]).kept
-                attention = word_maps(encoder, pieces, rows)[row.layer, row.head, 1:-1, 1:-1]
+                attention = word_maps(encoder, pieces, rows)[row.layer, row.head]
                 ends = (arc.word, arc.head - 1)[:: 1 if row.direction == DIRECTIONS[0] else -1]
                 name = f"{row.relation} {row.layer}-{row.head}"
                 examples.append(HeadExample.of(name, hit, row.direction, forms, attention, ends))
@@ -167,8 +163,8 @@ def coreference_examples(
         pairs = [*_near_antecedents(text)]
         if not pairs or len(examples) == 2:
             continue
-        attention = word_maps(encoder, pieces, rows)[layer, head, 1:-1, 1:-1]
-        hits = head_hits(attention, text)
+        attention = word_maps(encoder, pieces, rows)[layer, head]
+        hits = head_hits(attention[1:-1, 1:-1], text)
         for anaphor, mention, antecedent in pairs:
             hit, part = bool(hits[anaphor]), _excerpt(mention, antecedent)
             if hit not in examples:
@@ -176,8 +172,10 @@ def coreference_examples(
                     text.words["form"].iloc[part].tolist(),
                     (mention - part.start, antecedent - part.start),
                 )
+                places = [0, *range(part.start + 1, part.start + 1 + len(forms)), len(attention) - 1]
+                excerpt = attention[np.ix_(places, places)]
                 name = f"coreference {layer}-{head}"
-                examples[hit] = HeadExample.of(name, hit, TO_ANTECEDENT, forms, attention[part, part], arc)
+                examples[hit] = HeadExample.of(name, hit, TO_ANTECEDENT, forms, excerpt, arc)
     return [examples[hit] for hit in (True, False) if hit in examples]
 
 

@@ -1,9 +1,9 @@
-"""Gradients of the masked-language loss with respect to attention (Clark 2019, figure 3).
+"""Gradients of a loss with respect to attention (Clark 2019, figure 3): of masked words, and of a classifier.
 
 The authors released no code for this; `gradient_importance` says how this study settles what the paper leaves open.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -102,26 +102,61 @@ def gradient_importance(
         raise InputError(f"mask_probability is {mask_probability}: give a proportion from 0 to below 1")
     sequences = layouts(encoder.tokenizer, examples, max_tokens, segment_ids)
     masked_sequences = [masked(layout, encoder, mask_probability, seed) for layout in sequences]
-    values = np.full((len(sequences), len(GROUPS), encoder.layers, encoder.heads), np.nan, np.float32)
     fits = np.zeros((len(sequences), 2), np.float32)
-    for indices in tqdm([*batches(sequences, BUDGET)], desc="gradients", unit="batch"):
-        batch = [masked_sequences[index] for index in indices]
-        gradients, fits[indices] = _attention_gradients(encoder, batch)
-        values[indices] = _group_means(gradients, [layout for layout, _ in batch])
-    axes = {"sequence": [layout.id for layout in sequences], "group": [*GROUPS]}
-    axes |= {"layer": range(encoder.layers), "head": range(encoder.heads)}
-    importance = xr.DataArray(values, axes, [*axes], "importance")
+
+    def gradients(indices: Sequence[int]) -> list[Float[Tensor, "batch head token token"]]:
+        by_layer, fits[indices] = _attention_gradients(
+            encoder, [masked_sequences[index] for index in indices]
+        )
+        return by_layer
+
+    importance = _importance(encoder, [layout for layout, _ in masked_sequences], gradients)
     return importance.assign_coords(loss=("sequence", fits[:, 0]), accuracy=("sequence", fits[:, 1]))
 
 
-def gradient_tables(importance: xr.DataArray) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """The tables `clark_gradients_heads`, `clark_gradients` and `clark_gradient_blocks` (docs/tables.yaml)."""
+def classifier_importance(
+    encoder: Encoder, examples: Sequence[Example], max_tokens: int = 128
+) -> xr.DataArray:
+    """`gradient_importance` for another loss: the cross entropy (nats) of a fine-tuned classifier's answer."""
+    sequences = layouts(encoder.tokenizer, examples, max_tokens)
+    labels = {example.id: example.label for example in examples}
+
+    def gradients(indices: Sequence[int]) -> list[Float[Tensor, "batch head token token"]]:
+        batch, maps = [sequences[index] for index in indices], []
+        targets = torch.tensor([labels[layout.id] for layout in batch], device=encoder.device)
+        with tap(encoder.model, lambda _, attention: maps.append(attention)), torch.enable_grad():
+            logits = encoder.model(**encoder.inputs(batch)).logits
+            loss = cross_entropy(logits, targets, reduction="sum")
+        return [gradient.abs() for gradient in torch.autograd.grad(loss, maps)]
+
+    return _importance(encoder, sequences, gradients)
+
+
+def _importance(
+    encoder: Encoder,
+    sequences: Sequence[Layout],
+    gradients: Callable[[Sequence[int]], Sequence[Float[Tensor, "batch head token token"]]],
+) -> xr.DataArray:
+    """Means over the groups (sequence, group, layer, head) of the absolute gradients of batches of sequences."""
+    values = np.full((len(sequences), len(GROUPS), encoder.layers, encoder.heads), np.nan, np.float32)
+    for indices in tqdm([*batches(sequences, BUDGET)], desc="gradients", unit="batch"):
+        values[indices] = _group_means(gradients(indices), [sequences[index] for index in indices])
+    axes = {"sequence": [layout.id for layout in sequences], "group": [*GROUPS]}
+    axes |= {"layer": range(encoder.layers), "head": range(encoder.heads)}
+    return xr.DataArray(values, axes, [*axes], "importance")
+
+
+def gradient_tables(importance: xr.DataArray) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tables `clark_gradients_heads` and `clark_gradients` (docs/tables.yaml)."""
     by_head = importance.mean("sequence").transpose("layer", "head", "group").to_series().reset_index()
-    by_layer = by_head.groupby(["layer", "group"], sort=False)["importance"].mean().reset_index()
+    return by_head, by_head.groupby(["layer", "group"], sort=False)["importance"].mean().reset_index()
+
+
+def gradient_blocks(importance: xr.DataArray) -> pd.DataFrame:
+    """The table `clark_gradient_blocks` (docs/tables.yaml) of passages."""
     blocks = passage_blocks(importance["sequence"].values.tolist())
     by_block = importance.assign_coords(block=("sequence", blocks)).groupby("block").mean().mean("head")
-    by_block = by_block.to_series().reset_index()[["block", "layer", "group", "importance"]]
-    return by_head, by_layer, by_block
+    return by_block.to_series().reset_index()[["block", "layer", "group", "importance"]]
 
 
 def _attention_gradients(

@@ -93,7 +93,8 @@ def gradient_on_sink(
     means = layers.mean("block")
     leads = (means[sink] > means[OTHER[sink]] + means["punct"]).values
     if gradients is None:
-        return not_applicable("the encoder is no masked language model").assign(token=token)
+        reason = "no masked language model; for comparison another loss, in clark_classifier_gradients"
+        return not_applicable(reason).assign(token=token)
     if not leads.any():
         reason = "in no layer the sink gets more attention than the other special token, stops and commas"
         return not_applicable(reason).assign(token=token)

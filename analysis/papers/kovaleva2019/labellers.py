@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from analysis.encoders.layout import Layout
-from analysis.encoders.models import Encoder
+from analysis.encoders.models import Encoder, load_encoder
 from analysis.papers.kovaleva2019.measures import PATTERNS
 from analysis.scores.extraction import read_attention
 from analysis.texts.examples import Example
@@ -102,6 +102,37 @@ def eye_maps(encoder: Encoder) -> LabelledMaps:
         maps = torch.from_numpy(attention[heads["layer"], heads["head"]])
         values.append(map_measures(maps[None], [layout])[0].numpy())
     return LabelledMaps(np.concatenate(values), labels["pattern"].map(PATTERNS.index).to_numpy())
+
+
+def maps_to_label(
+    encoder: Encoder, examples: Sequence[Example], count: int = 150, seed: int = 0
+) -> pd.DataFrame:
+    """Maps of an encoder to be labelled by eye, in the order of a seed: sequence, layer, head, and their MEASURES.
+
+    With a column `pattern`, filled in before the rules are applied, and saved as eye_labels-<encoder>.csv beside
+    `eye_labels.csv`, they qualify the rules for this encoder (see `labelled_maps`): the measures stay, since
+    fine-tuned weights and texts of GLUE are not part of the study.
+    """
+    size, generator = encoder.layers * encoder.heads, np.random.default_rng(seed)
+    places = generator.choice(len(examples) * size, count, replace=False)
+    rows = []
+    for number, place in zip(places // size, places % size, strict=True):
+        layer, head = divmod(int(place), encoder.heads)
+        layout, attention = read_attention(encoder, examples[number])
+        values = map_measures(torch.from_numpy(attention[None, layer, head][:, None]), [layout])[0, 0]
+        rows.append((examples[number].id, layer, head, *values.tolist()))
+    return pd.DataFrame(rows, columns=["sequence", "layer", "head", *MEASURES])
+
+
+def labelled_maps(encoder: str) -> tuple[str, LabelledMaps]:
+    """The maps labelled by eye that are nearest to an encoder, and whose they are: its own, else of MiniLM."""
+    path = FOLDER / f"eye_labels-{encoder}.csv"
+    if not path.is_file():
+        return "MiniLM before fine-tuning", eye_maps(load_encoder("minilm"))
+    table = pd.read_csv(path)
+    return encoder, LabelledMaps(
+        table[[*MEASURES]].to_numpy(), table["pattern"].map(PATTERNS.index).to_numpy()
+    )
 
 
 def quality_tables(maps: LabelledMaps) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -1,15 +1,16 @@
 """What each claim of Kovaleva 2019 measures, from the tables of its notebooks, and the words of these (no torch)."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from jaxtyping import Int
 from scipy import stats
 
-from analysis.statistics.changes import not_worse
+from analysis.statistics.changes import BASELINE, not_worse
 from analysis.statistics.claims import (
     CONTROL,
     frame,
@@ -21,6 +22,7 @@ from analysis.statistics.claims import (
     together,
     with_control,
 )
+from analysis.statistics.effects import auc_parts, match_logit, stratified_halves
 from analysis.statistics.intervals import crossed_interval, mean_interval
 from analysis.statistics.layers import FIRST_THIRD, LAST_SIXTH, LAST_THIRD, cross_fitted, layers_within
 from analysis.statistics.training import Run, trained_runs
@@ -87,10 +89,33 @@ def over_tasks(
     return together(units, "no other task")
 
 
+def heterogeneous_share(
+    blocks: xr.DataArray, trained: Collection[Run], quality: pd.DataFrame
+) -> pd.DataFrame:
+    """K1: the share of maps that are heterogeneous after fine-tuning; the reference is before.
+
+    The reason says how well the rules label maps that were labelled by eye (see `qualified`).
+    """
+    shares = blocks.sel(measure=[HETEROGENEOUS], layer=ALL_LAYERS)
+    units = over_tasks(shares, trained, lambda _, after: after.squeeze("measure"))
+    before = {
+        task: mean_interval(values.sel(seed=-1).squeeze("measure").values)
+        for task, values in task_blocks(shares)
+    }
+    return qualified(with_control(units, before), quality)
+
+
+def qualified(units: pd.DataFrame, quality: pd.DataFrame) -> pd.DataFrame:
+    """Units with the macro-F1 of the rules as their reason; `quality` is the table of one encoder's labelled maps."""
+    last = quality.iloc[-1]
+    reason = f"rules with a macro-F1 of {last['f1']:.2f} on maps of {last['encoder']} labelled by eye"
+    return units.assign(reason=np.where(units["value"].isna(), UNTRAINED, reason))
+
+
 def change_of_patterns(blocks: xr.DataArray, trained: Collection[Run], quality: pd.DataFrame) -> pd.DataFrame:
     """K2: the change of the pattern whose share of maps changes most, in the direction of its change.
 
-    The reason says how well the rules label maps that were labelled by eye: `quality` ends with the mean of F1.
+    The reason says how well the rules label maps that were labelled by eye (see `qualified`).
     """
 
     def largest_change(before: Blocks, after: Blocks) -> xr.DataArray:
@@ -99,9 +124,7 @@ def change_of_patterns(blocks: xr.DataArray, trained: Collection[Run], quality: 
         largest = np.abs(means.values).argmax()
         return np.sign(means[largest]) * change[largest]
 
-    units = over_tasks(blocks, trained, largest_change)
-    qualified = f"patterns by rules with a macro-F1 of {quality['f1'].iloc[-1]:.2f} on maps labelled by eye"
-    return units.assign(reason=np.where(units["value"].isna(), UNTRAINED, qualified))
+    return qualified(over_tasks(blocks, trained, largest_change), quality)
 
 
 def attention_beyond_distance(blocks: pd.DataFrame) -> pd.DataFrame:
@@ -184,6 +207,64 @@ def rises_without_a_head(rises: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(reason=np.where(rows["value"].isna(), UNTRAINED, ""))
 
 
+def falls_by_head(
+    logits: Mapping[Run, xr.DataArray], labels: Int[np.ndarray, " sequence"], match: int
+) -> xr.DataArray | None:
+    """What each sequence adds to the fall in AUC without a head (run, intervention, sequence); None without runs.
+
+    The AUC ranks the log odds of class `match`.
+    """
+    if not logits:
+        return None
+    runs = []
+    for answers in logits.values():
+        values = answers.transpose("intervention", "sequence", "class").values
+        parts = answers.isel({"class": 0}).transpose("intervention", "sequence")
+        parts = parts.copy(data=auc_parts(match_logit(values, match), labels == match))
+        runs.append(parts.sel(intervention=BASELINE) - parts.drop_sel(intervention=BASELINE))
+    return xr.concat(runs, "run").transpose("run", "intervention", "sequence")
+
+
+def shared_word_table(
+    falls: xr.DataArray | None, scores: xr.DataArray, threshold: float | int
+) -> pd.DataFrame:
+    """The table `kovaleva_shared_words`: match score, and the fall in AUC with its rank, of every head.
+
+    `falls` are those of `falls_by_head`, None without a run that trained successfully.
+    """
+    table = scores.rename("match").to_dataframe()["match"].reset_index()
+    names = table["layer"].astype(str) + "-" + table["head"].astype(str)
+    fall = np.nan if falls is None else falls.mean(("run", "sequence")).to_series().reindex(names).to_numpy()
+    table = table.assign(matching=table["match"] > threshold, fall=fall)
+    return table.assign(rank=table["fall"].rank(ascending=False, method="min"))
+
+
+def lead_of_matching_heads(
+    falls: xr.DataArray | None, heads: pd.DataFrame, labels: Int[np.ndarray, " sequence"], task: str
+) -> pd.DataFrame:
+    """K9: mean fall of the matching heads minus that of as many others, the largest in the other half of the pairs.
+
+    `heads` is the table of `shared_word_table`; the reason has the ranks.
+    """
+    matching, count = heads["matching"].to_numpy(), int(heads["matching"].sum())
+    if falls is None:
+        return not_applicable(UNTRAINED, task)
+    if not 0 < count <= len(heads) / 2:
+        return not_applicable("no matching head, or too many", task)
+    names = (heads["layer"].astype(str) + "-" + heads["head"].astype(str)).to_numpy()
+    values = falls.sel(intervention=names).values
+    half, lead = stratified_halves(labels), np.empty((len(values), len(labels)))
+    for part in (half, ~half):
+        means = np.where(matching, -np.inf, values[:, :, ~part].mean((0, 2)))
+        others = np.argsort(-means)[:count]
+        lead[:, part] = values[:, matching][..., part].mean(1) - values[:, others][..., part].mean(1)
+    ranks = ", ".join(
+        f"{name} {rank:.0f}" for name, rank in zip(names[matching], heads["rank"][matching], strict=True)
+    )
+    reason = f"ranks of {len(names)} heads: {ranks}"
+    return frame({task: crossed_interval(lead)}, runs=len(values), reason=reason)
+
+
 def gain_of_pretraining(starts: pd.DataFrame, trained: Collection[Run]) -> pd.DataFrame:
     """K10: the metric from pre-trained weights minus that from random ones, equally trained (Welch over seeds).
 
@@ -193,10 +274,12 @@ def gain_of_pretraining(starts: pd.DataFrame, trained: Collection[Run]) -> pd.Da
     for task, rows in starts.groupby("task", sort=False):
         scores = rows[rows["metric"] == task_named(task).metrics[0]]
         random = scores[scores["start"].str.startswith(f"{RANDOM}, ")]
+        if random.empty:
+            continue
         equally_trained = random["start"].str.replace(RANDOM, PRETRAINED).iloc[:1]
         successful = np.array([(task, seed) in trained for seed in scores["seed"]])
         pretrained = scores[scores["start"].isin(equally_trained) & successful]
-        if pretrained.empty or random.empty:
+        if pretrained.empty:
             reason = f"no equally trained start from random weights, or {UNTRAINED}"
             units.append(not_applicable(reason, task))
             continue

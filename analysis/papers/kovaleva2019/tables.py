@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -11,13 +10,9 @@ from matplotlib.figure import Figure
 
 from analysis.figures.colours import BLUE, GREEN, MISSING, ORANGE, SKY
 from analysis.figures.theme import (
-    DOUBLE,
-    HEAD,
-    LAYER,
     STATE_NAMES,
     as_written,
     head_grid,
-    layer_head_mesh,
     rows_of_axes,
 )
 from analysis.papers.kovaleva2019.measures import (
@@ -236,36 +231,17 @@ def pattern_bars(shares: Mapping[str, pd.DataFrame], precision: Mapping[str, flo
     return figure
 
 
-@as_written
-def feature_maps(features: pd.DataFrame, names: Sequence[str], bert_layers: pd.DataFrame | None) -> Figure:
-    """Mean attention of every head to a feature, before and after fine-tuning: a row of maps for each of `names`.
+def special_token_maps(features: pd.DataFrame, bert_layers: pd.DataFrame | None) -> Grids:
+    """Attention of every head to [CLS] and to [SEP], before and after fine-tuning: four maps a task.
 
-    `features` is the table `kovaleva_features` of one task, `bert_layers` the published layer means of BERT-base, which
-    stand beside as two columns, if any; NA where there are none. Source: Kovaleva 2019, figure 6.
+    `features` is the table `kovaleva_features`. The published layer means of BERT-base on QQP, if any, are maps of one
+    column. Source: Kovaleva 2019, figure 6.
     """
-    columns = 2 if bert_layers is None else 3
-    figure, grid = plt.subplots(
-        len(names), columns, figsize=(DOUBLE, 1.55 * len(names)), squeeze=False, layout="constrained",
-        width_ratios=(6, 6, 2)[:columns],
-    )  # fmt: skip
-    for row, name in zip(grid, names, strict=True):
-        rows = features[features["feature"] == name]
-        maps = {STATE_NAMES[state]: head_grid(rows[rows["state"] == state], "mean") for state in STATES}
-        if bert_layers is not None:
-            layers = bert_layers[bert_layers["feature"] == name]
-            layers = layers.pivot(index="layer", columns="state", values="mean")
-            maps["BERT-base"] = layers.reindex(columns=[*STATES]).to_numpy(float)
-        top = np.nanmax(np.concatenate([values.ravel() for values in maps.values()]))
-        for axes, (title, values) in zip(row, maps.items(), strict=True):
-            if len(values):
-                mesh = layer_head_mesh(axes, values, vmin=0, vmax=top)
-            else:
-                axes.set_axis_off()
-                axes.text(0.5, 0.5, "NA", ha="center", va="center", transform=axes.transAxes)
-            axes.set_title(f"{name}, {title}")
-            if title == "BERT-base":
-                axes.set_xticks([0, 1], ["before", "after"])
-        row[0].set_ylabel(LAYER)
-        figure.colorbar(mesh, ax=row, aspect=12, pad=0.01, format="{x:.2g}", label="mean attention")
-    figure.supxlabel(HEAD)
-    return figure
+    grids = {}
+    for (task, name, state), rows in features.groupby(["task", "feature", "state"], sort=False):
+        grids[task, name, state] = head_grid(rows, "mean")
+    for (name, state), rows in bert_layers.groupby(["feature", "state"]) if bert_layers is not None else ():
+        grids["BERT-base, qqp", name, state] = rows.sort_values("layer")[["mean"]].to_numpy(float)
+    tasks = dict.fromkeys(task for task, _, _ in grids)
+    order = [(task, name, state) for task in tasks for name in (CLS, SEP) for state in STATES]
+    return {f"{task}, {name}\n{STATE_NAMES[state]}": grids[task, name, state] for task, name, state in order}

@@ -165,13 +165,16 @@ def scores_by_start(
     folder: Path,
     recipe: Recipe,
 ) -> dict[tuple[str, str, int], dict[str, float]]:
-    """Dev scores without fine-tuning, and after training from each of `starts`, by task, name of the start and seed."""
+    """Dev scores without fine-tuning, and after training from each of `starts`, by task, name of the start and seed.
+
+    Tasks without a training set in `train` have the first alone.
+    """
     scores = {}
     for task, seed in product(dev, seeds):
         scores[task, UNTUNED, seed] = untuned_scores(
             encoder, task, dev[task], seed, recipe.max_tokens, recipe.device
         )
-        for start in starts:
+        for start in starts if task in train else ():
             name, sets = start_name(start, len(train[task]), recipe.epochs), (train[task], dev[task])
             scores[task, name, seed] = tuned_scores(
                 folder, start, encoder, task, *sets, replace(recipe, seed=seed)
@@ -185,16 +188,31 @@ def start_name(start: str, rows: int, epochs: float | int) -> str:
 
 
 def initialisation_table(
-    scores: Mapping[tuple[str, str, int], Mapping[str, float]], tuned: pd.DataFrame, epochs: float | int
+    scores: Mapping[tuple[str, str, int], Mapping[str, float]], tuned: pd.DataFrame, epochs: Mapping[str, int]
 ) -> pd.DataFrame:
     """The table `kovaleva_initialisation`: dev scores by start, whose name says how much training followed.
 
-    `scores` are those of `scores_by_start`; `tuned` is the table `finetune` of 00_finetune, which trains for `epochs`.
+    `scores` are those of `scores_by_start`; `tuned` is the table `finetune` of 00_finetune, which trains for
+    `epochs` by task.
     """
     rows = [(*key, *score) for key, by_metric in scores.items() for score in by_metric.items()]
     table = pd.DataFrame(rows, columns=["task", "start", "seed", "metric", "value"])
     saved = tuned[tuned["task"].isin(table["task"])].rename(columns={"finetuned": "value"})
-    saved = saved.assign(start=[start_name(PRETRAINED, size, epochs) for size in saved["train"]])
+    names = (start_name(PRETRAINED, row.train, epochs[row.task]) for row in saved.itertuples())
+    saved = saved.assign(start=[*names])
     constant = saved.groupby(["task", "metric"])["constant"].first()
     table = pd.concat([table, saved[table.columns]]).join(constant, on=["task", "metric"])
     return table.sort_values(["task", "metric", "seed"], kind="stable", ignore_index=True)
+
+
+def gains_of_finetuning(starts: pd.DataFrame) -> pd.Series:
+    """Accuracy (else the first metric) of the fine-tuned encoder minus that of the untuned one, by task.
+
+    `starts` is the table `kovaleva_initialisation`. Source: Kovaleva 2019, section 4.3.
+    """
+    kind = starts["start"].str.partition(",")[0]
+    means = starts.groupby([kind, "task", "metric"])["value"].mean()
+    gains = (means[PRETRAINED] - means[UNTUNED]).dropna()
+    metrics = {task: metrics_of(task) for task in gains.index.unique("task")}
+    chosen = {task: "accuracy" if "accuracy" in names else names[0] for task, names in metrics.items()}
+    return pd.Series({task: gains[task, metric] for task, metric in chosen.items()}, dtype=float)

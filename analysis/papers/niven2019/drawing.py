@@ -66,27 +66,20 @@ def cue_panels(cues: pd.DataFrame, published: pd.DataFrame) -> Figure:
     return figure
 
 
-def accuracy_panels(
-    runs: pd.DataFrame, summary: pd.DataFrame, published: pd.DataFrame, released: pd.DataFrame
-) -> Figure:
+def accuracy_panels(runs: pd.DataFrame, summary: pd.DataFrame, released: pd.DataFrame) -> Figure:
     """Test accuracy of every run by set-up, a panel per training set and model; means are of the trained runs.
 
-    `published` and `released` are the tables `results` and `seeds` of `accuracy.published`: beside the encoder stands
-    BERT-large.
+    `released` is the table `seeds` of `accuracy.published`: beside the encoder stands BERT-large.
     """
     panels = own_test(runs).groupby(["trained_on", "model"], sort=False)
-    widths = panels["setup"].nunique().to_list()
+    widths = panels["setup"].nunique().clip(lower=2).to_list()
     figure, grid = rows_of_axes(len(panels), min(len(panels), 5), 2.5, sharey=True, width_ratios=widths)
-    summary = own_test(summary)
-    published, released = (table.replace({"BERT-large": ENCODER}) for table in (published, released))
+    summary, released = own_test(summary), released.replace({"BERT-large": ENCODER})
     for axes, (key, rows) in zip(grid, panels, strict=True):
         setups = [*rows["setup"].unique()]
         look = {"hue": "trained", "hue_order": [True, False], "palette": [BLUE, "0.7"], "size": 3}
         sns.stripplot(rows, x="setup", y="accuracy", order=setups, dodge=True, legend=False, ax=axes, **look)
-        ours, paper = (
-            table.set_index(["trained_on", "model", "setup"]).reindex([(*key, setup) for setup in setups])
-            for table in (summary, published)
-        )
+        ours = summary.set_index(["trained_on", "model", "setup"]).loc[[(*key, setup) for setup in setups]]
         axes.plot(range(len(setups)), ours["trained_mean"], **MEAN, label="mean")
         axes.vlines(range(len(setups)), ours["low"], ours["high"], color=BLACK, linewidth=1)
         seeds = released[(released["trained_on"] == key[0]) & (released["model"] == key[1])]
@@ -96,12 +89,13 @@ def accuracy_panels(
             axes.plot(
                 across, seeds["accuracy"], ".", color=VERMILION, alpha=0.5, ms=3, label="run of the authors"
             )
-            axes.plot(np.arange(len(setups)) + 0.38, paper["mean"], **DIAMOND, label="their mean")
+            means = seeds["accuracy"].groupby(across).mean()
+            axes.plot(means.index, means, **DIAMOND, label="their mean (encoder: BERT-large)")
         axes.plot([], [], "o", color=BLUE, markersize=3, label="run")
-        axes.plot([], [], "o", color="0.7", markersize=3, label="run that did not train")
+        if not rows["trained"].all():
+            axes.plot([], [], "o", color="0.7", markersize=3, label="run that did not train")
         axes.axhline(CHANCE, **DASHED, label="chance")
-        paper_model = "\n(authors: BERT-large)" if key[1] == ENCODER and len(seeds) else ""
-        axes.set_title(f"{key[1]}\n{TRAINING_SETS[key[0]]}{paper_model}", fontsize=7.5)
+        axes.set_title(f"{key[1]}\n{TRAINING_SETS[key[0]]}", fontsize=7.5)
         axes.set(xlabel="", ylabel="", xlim=(-0.5, len(setups) - 0.3))
     grid[0].set_ylabel("test accuracy (proportion)")
     entries = [axes.get_legend_handles_labels() for axes in grid]

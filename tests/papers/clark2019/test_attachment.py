@@ -109,10 +109,11 @@ def test_first_hit_and_first_miss_of_each_relation(tiny, words, monkeypatch):
             example = next(examples)
             outcome, arrow = "hit" if hit else "miss", module.ARROWS[row.direction]
             assert example.title == f"{row.relation} {row.layer}-{row.head}: {outcome}\n{arrow}"
-            assert example.forms == forms[arc.sentence]
-            assert example.arc == (arc.word, arc.head - 1)[::step]
-            attention = example.attention if step == 1 else example.attention.T
-            np.testing.assert_allclose(attention, by_word / by_word.sum(1, keepdims=True), rtol=1e-5)
+            assert example.forms == ["[CLS]", *forms[arc.sentence], "[SEP]"]
+            assert example.arc == (arc.word + 1, arc.head)[::step]
+            np.testing.assert_allclose(example.attention.sum(1), 1, rtol=1e-5)
+            between_words = example.attention[1:-1, 1:-1] * (1 - np.eye(arc.length))
+            np.testing.assert_allclose(between_words if step == 1 else between_words.T, by_word, rtol=1e-5)
     assert next(examples, None) is None
 
 
@@ -125,9 +126,9 @@ def test_a_hit_and_a_miss_of_each_head_for_antecedents(bundled, monkeypatch):
     assert titles == ["coreference 2-9: hit", "coreference 2-9: miss"]
     for example in examples:
         mention, antecedent = example.arc
-        assert 0 <= antecedent < mention < len(example.forms) <= 33
+        assert 0 <= antecedent < mention < len(example.forms) <= 35
         if "hit" in example.title:  # no word of the excerpt but the mention itself gets more
-            others = np.delete(example.attention[mention], mention)
+            others = np.delete(example.attention[mention], [0, mention, len(example.forms) - 1])
             assert example.attention[mention, antecedent] >= others.max()
 
 

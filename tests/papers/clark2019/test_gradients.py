@@ -1,10 +1,13 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from analysis.encoders.classifiers import trainable_classifier
 from analysis.encoders.layout import layouts
-from analysis.encoders.models import Encoder
+from analysis.encoders.models import Encoder, load_tokenizer
 from analysis.papers.clark2019 import gradients
 from analysis.papers.clark2019.gradients import load_language_model
 from analysis.texts.examples import Example
@@ -81,3 +84,23 @@ def test_masks_cover_words_only_in_the_proportions_of_bert(model):
 
 def test_an_encoder_without_a_language_model_has_none():
     assert load_language_model("minilm") is None
+
+
+def test_the_loss_of_a_classifier_is_that_of_each_sequence_alone():
+    """Gradients of a batch are those of its sequences one by one, and those of the loss by the first layer's maps."""
+    labelled = [Example(e.id, *e.texts, label=label) for label, e in enumerate(EXAMPLES)]
+    encoder = random_classifier()
+    together = gradients.classifier_importance(encoder, labelled)
+    assert together.shape == (2, 4, encoder.layers, encoder.heads)
+    for example in labelled:
+        alone = gradients.classifier_importance(encoder, [example])[0]
+        np.testing.assert_allclose(together.sel(sequence=example.id), alone, rtol=1e-4, atol=1e-9)
+    swapped = [replace(example, label=1 - example.label) for example in labelled]
+    assert not np.allclose(gradients.classifier_importance(encoder, swapped)[0], together[0], equal_nan=True)
+
+
+def random_classifier() -> Encoder:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = trainable_classifier("tiny", 2).eval()
+    return Encoder("tiny", model, load_tokenizer("tiny"))

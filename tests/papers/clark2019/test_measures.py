@@ -104,7 +104,8 @@ def test_claims_about_the_sink_read_the_token_that_is_the_sink():
     # More than each of the other two, but not than both together: the sink does not lead.
     flat = judged("sep", layer_blocks=blocks(sep=[0.15] * LAYERS))
     assert flat.loc["CL5", ["verdict", "token"]].tolist() == ["not applicable", "[SEP]"]
-    assert judged(gradient_blocks=None).loc["CL5", "reason"] == "the encoder is no masked language model"
+    reason = judged(gradient_blocks=None).loc["CL5", "reason"]
+    assert reason.startswith("no masked language model")
 
 
 def test_the_choice_among_all_words_decides_about_coreference_and_the_other_is_in_the_row():

@@ -8,6 +8,7 @@ from analysis.encoders.models import load_encoder
 from analysis.papers.kovaleva2019 import labellers
 from analysis.papers.kovaleva2019.measures import BLOCK, BOTH, DIAGONAL, HETEROGENEOUS, PATTERNS, VERTICAL
 from analysis.texts.examples import Example
+from analysis.texts.glue import load_examples
 
 
 def batch_of(first: np.ndarray, second: np.ndarray) -> torch.Tensor:
@@ -70,3 +71,18 @@ def test_quality_on_maps_labelled_by_eye():
     assert confusion["n"].sum() == rows.loc[labellers.MACRO, "n"] == 300
     assert rows.loc[labellers.MACRO, "f1"] == pytest.approx(0.64, abs=0.01)
     assert rows.loc[BLOCK, "precision"] == pytest.approx(0.17, abs=0.02)
+
+
+def test_maps_to_label_come_in_the_order_of_a_seed_and_qualify_the_rules_of_their_encoder(
+    tmp_path, monkeypatch
+):
+    encoder, examples = load_encoder("tiny"), load_examples("toy-mrpc", n=3)
+    table = labellers.maps_to_label(encoder, examples, count=20, seed=1)
+    again = labellers.maps_to_label(encoder, examples, count=20, seed=1)
+    pd.testing.assert_frame_equal(table, again)
+    assert not table.duplicated(["sequence", "layer", "head"]).any()
+    monkeypatch.setattr(labellers, "FOLDER", tmp_path)
+    table.assign(pattern=BLOCK).to_csv(tmp_path / "eye_labels-other.csv", index=False)
+    name, maps = labellers.labelled_maps("other")
+    assert (name, len(maps.values), {*maps.patterns}) == ("other", 20, {PATTERNS.index(BLOCK)})
+    np.testing.assert_allclose(maps.values, table[[*labellers.MEASURES]])

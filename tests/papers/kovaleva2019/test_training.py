@@ -47,13 +47,15 @@ def test_table_says_how_much_each_start_was_trained():
     tuned = pd.DataFrame(rows, columns="task seed metric constant finetuned train".split())
     scores = {("mrpc", "untuned", 0): {"f1": 0.3}}
     scores["mrpc", training.start_name(RANDOM, 800, 2), 0] = {"f1": 0.8}
-    table = training.initialisation_table(scores, tuned, 1)
+    table = training.initialisation_table(scores, tuned, {"mrpc": 1})
     assert table.set_index("start")["value"].to_dict() == {
         "untuned": 0.3,
         "random, 800 rows, 2 epochs": 0.8,
         "pretrained, 3,668 rows, 1 epoch": 0.9,
     }
     assert (table["constant"] == 0.8).all()
+    gains = training.gains_of_finetuning(table.replace({"f1": "accuracy"}))
+    assert gains.to_dict() == {"mrpc": pytest.approx(0.6)}
 
 
 def test_heads_and_layers_in_the_table():
