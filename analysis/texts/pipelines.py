@@ -13,7 +13,7 @@ from tqdm import tqdm
 from analysis.cache import digest, record_use
 from analysis.errors import InputError
 from analysis.files import read_text, write_text
-from analysis.texts.examples import Parse
+from analysis.texts.parses import Parse
 
 FORMAT = "arcs, tags"  # of the cache; files of another format have other names
 AUXILIARY = frozenset({"aux", "aux:pass", "auxpass", "cop"})  # relations of auxiliaries

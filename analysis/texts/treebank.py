@@ -16,7 +16,7 @@ from jaxtyping import Int
 
 from analysis.errors import InputError
 from analysis.files import read_text
-from analysis.texts.examples import Parse
+from analysis.texts.parses import Parse
 
 # As the conllu library divides a line: a form with two spaces would shift the rest.
 COLUMNS = re.compile(r"\t| {2,}")

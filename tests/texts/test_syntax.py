@@ -9,7 +9,8 @@ from treebanks import write
 from analysis.encoders.layout import layouts, token_pairs
 from analysis.encoders.models import load_tokenizer
 from analysis.texts import pipelines
-from analysis.texts.examples import Example, Parse, Relation
+from analysis.texts.examples import Example, Relation
+from analysis.texts.parses import Parse
 from analysis.texts.syntax import parse, tags
 from analysis.texts.treebank import read_sentences
 
