@@ -48,7 +48,6 @@ blocked_n: int = 2000  # training pairs of such a run
 max_tokens: int = 128
 seed: int = 0
 device: str = "cpu"
-precision: str = "float32"
 
 # %%
 from functools import partial
@@ -79,7 +78,7 @@ from analysis.texts.glue import PAIR, load_examples
 
 style()
 results = Results(profile)
-model = load_encoder(encoder, device, precision)
+model = load_encoder(encoder, device)
 match = {name: match_class(name) for name in pair_tasks}
 check_choice(f"pair_tasks has no {task!r}", task, match)
 dev = load_examples(task, source, "dev", edited_n, seed)
@@ -87,7 +86,7 @@ scored = load_examples(task, source, "dev", scored_n, seed)
 trained = trained_runs(results.join_parts("finetune", [task], every=False))
 classifiers = [
     Classifier(
-        task, run, load_classifier(results.weights(task, run, encoder, checkpoint), task, device, precision),
+        task, run, load_classifier(results.weights(task, run, encoder, checkpoint), task, device),
         dev, match[task], (task, run) in trained, max_tokens, results.logits,
     )
     for run in seeds
@@ -111,7 +110,7 @@ chosen = matching.matching_heads(roles.values(), threshold, heads)
 edited = classifiers if chosen else []
 states = {
     "pretrained": {(task, -1): model},
-    "untrained": {(task, -1): random_encoder(encoder, seed, device, precision)},
+    "untrained": {(task, -1): random_encoder(encoder, seed, device)},
     "finetuned": {classifier.run: classifier.encoder for classifier in classifiers},
 }
 matched = {task: load_examples(task, source, "dev", matched_n, seed)}

@@ -49,7 +49,6 @@ identical_tasks: list = ["toy-mrpc", "toy-qqp"]
 max_tokens: int = 128
 seed: int = 0
 device: str = "cpu"
-precision: str = "float32"
 
 # %%
 from functools import partial
@@ -85,7 +84,7 @@ from analysis.texts.glue import PAIR, load_examples
 
 style()
 results = Results(profile)
-model = load_encoder(encoder, device, precision)
+model = load_encoder(encoder, device)
 results.record_weights(f"{encoder}-pretrained", model.digest)
 joined = partial(results.join_tables, parts=pair_tasks)
 
@@ -135,7 +134,7 @@ scored = {task: load_examples(task, source, "dev", scored_n, seed) for task in s
 trained = trained_runs(results.join_parts("finetune", single_tasks, every=False))
 singles = [
     Classifier(
-        task, run, load_classifier(results.weights(task, run, encoder, checkpoint), task, device, precision),
+        task, run, load_classifier(results.weights(task, run, encoder, checkpoint), task, device),
         dev[task], positive_class(task), (task, run) in trained, max_tokens, results.logits,
     )
     for task in single_tasks
