@@ -16,7 +16,7 @@ import pytest
 
 from analysis.errors import InputError
 from analysis.files import ROOT
-from analysis.study import parameters, profiles
+from analysis.study import parameters, profiles, runs
 from analysis.study.results import UNITS
 
 HOUR = 3600  # seconds: limits only end a hang, and no slow machine or load may reach one
@@ -54,7 +54,7 @@ class Study:
     def __init__(self, folder: Path, monkeypatch):
         self.folder, self.notebooks, self.profiles = folder, folder / "notebooks", folder / "profiles"
         for module, name, path in (
-            (parameters, "NOTEBOOKS", self.notebooks),
+            (runs, "NOTEBOOKS", self.notebooks),
             (profiles, "PROFILES", self.profiles),
         ):
             path.mkdir()

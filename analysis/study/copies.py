@@ -15,9 +15,9 @@ import nbformat
 from analysis.errors import InputError, exit_status
 from analysis.figures.pictures import in_palette
 from analysis.files import ROOT, write_text
-from analysis.study.parameters import NOTEBOOKS, notebook_names, source
+from analysis.study.parameters import notebook_names, source
 from analysis.study.profiles import command
-from analysis.study.runs import Folders, short
+from analysis.study.runs import NOTEBOOKS, Folders, short
 
 INJECTED = "injected-parameters"  # the tag of the cell with papermill's parameters
 LINK = re.compile(r"\[([^\[\]]+)\]\(([0-9]\w+)\.ipynb\)")  # to another notebook

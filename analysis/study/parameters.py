@@ -10,10 +10,10 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from analysis.errors import InputError, check_choice
-from analysis.files import ROOT, parse_yaml
-from analysis.study.runs import RUNS_PER
+from analysis.files import parse_yaml
+from analysis.study import runs
+from analysis.study.runs import RUNS_PER, notebook_names
 
-NOTEBOOKS = ROOT / "notebooks"
 CONDITIONS = {  # of ranges.yaml: whether a value meets one, and what a message says
     "least": (lambda value, limit: value >= limit, "give at least {}"),
     "above": (lambda value, limit: value > limit, "give more than {}"),
@@ -27,16 +27,11 @@ ANNOTATIONS = {"int": int, "float": float, "str": str, "bool": bool, "list": lis
 read_yaml = cache(parse_yaml)
 
 
-def notebook_names() -> list[str]:
-    """All notebooks in reading order."""
-    return sorted(path.stem for path in NOTEBOOKS.glob("[0-9]*.py"))
-
-
 def source(notebook: str) -> Path:
     """The script of a notebook; raises InputError for an unknown notebook."""
     names = notebook_names() or ["those of a clone of the repository"]
     check_choice(f"unknown notebook {notebook!r}", notebook, names)
-    return NOTEBOOKS / f"{notebook}.py"
+    return runs.NOTEBOOKS / f"{notebook}.py"
 
 
 def declared(notebook: str) -> dict[str, Any]:
@@ -63,7 +58,7 @@ def _assigned(code: str) -> dict[str, tuple[str, Any]]:
 
 def declared_ranges() -> dict[str, dict[str, Any]]:
     """The conditions on the parameters of all notebooks by name, from the file beside them."""
-    path = NOTEBOOKS / "ranges.yaml"
+    path = runs.NOTEBOOKS / "ranges.yaml"
     return read_yaml(path.read_bytes(), path) if path.exists() else {}
 
 
@@ -93,6 +88,6 @@ def parse_name(name: str) -> tuple[str, dict[str, str]]:
     notebook = name.partition("-")[0]
     keys = [key for key in RUNS_PER if key in declared(notebook)]
     choices = product(*(RUNS_PER[key] for key in keys))
-    runs = {"-".join([notebook, *values]): dict(zip(keys, values, strict=True)) for values in choices}
-    check_choice(f"there is no run {name}", name, runs | {notebook: {}})
-    return notebook, runs.get(name, {})
+    named = {"-".join([notebook, *values]): dict(zip(keys, values, strict=True)) for values in choices}
+    check_choice(f"there is no run {name}", name, named | {notebook: {}})
+    return notebook, named.get(name, {})

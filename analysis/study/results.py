@@ -19,8 +19,17 @@ from analysis.figures import pictures
 from analysis.figures.words import show
 from analysis.files import READ, ROOT, replacing, versions, write_text
 from analysis.statistics.roles import LABELS
-from analysis.study.parameters import notebook_names
-from analysis.study.runs import PARSER, SAVED, STATES, VARIABLE, Folders, Run, results_folder, short
+from analysis.study.runs import (
+    PARSER,
+    SAVED,
+    STATES,
+    VARIABLE,
+    Folders,
+    Run,
+    notebook_names,
+    results_folder,
+    short,
+)
 from analysis.tables import above_zero, stacked
 
 ATTENTION = "attention"  # the map source whose scores have no suffix in their file name

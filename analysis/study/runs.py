@@ -8,11 +8,17 @@ from typing import Any, NamedTuple
 from analysis.files import ROOT
 from analysis.texts.tasks import TASKS
 
+NOTEBOOKS = ROOT / "notebooks"
 STATES = ("pretrained", "finetuned")
 RUNS_PER = {"task": tuple(TASKS), "state": STATES}  # a notebook with these runs once for each of their values
 VARIABLE = "STUDY_RUN"  # the environment variable with the run of a kernel
 SAVED = "saved.json"  # in the folder of a run: what it has saved, for its record
 PARSER = "parser"  # its name stands among the weights
+
+
+def notebook_names() -> list[str]:
+    """All notebooks in reading order."""
+    return sorted(path.stem for path in NOTEBOOKS.glob("[0-9]*.py"))
 
 
 class Run(NamedTuple):

@@ -163,14 +163,14 @@ def start(study: Study, moves: int = -1, **environment: str) -> subprocess.Popen
     code = f"""
 import itertools, os, signal, sys
 from pathlib import Path
-from analysis.study import parameters, profiles
+from analysis.study import profiles, runs
 replace, count = os.replace, itertools.count()
 def counted(source, target):
     if "running" in Path(source).parts and "running" not in Path(target).parts and next(count) == {moves}:
         os.kill(os.getpid(), signal.SIGKILL)
     replace(source, target)
 os.replace = counted
-parameters.NOTEBOOKS, profiles.PROFILES = Path({str(study.notebooks)!r}), Path({str(study.profiles)!r})
+runs.NOTEBOOKS, profiles.PROFILES = Path({str(study.notebooks)!r}), Path({str(study.profiles)!r})
 from analysis.run import main
 sys.exit(main(["01_first-mrpc", "--profile", "quick", "--keep"]))
 """
