@@ -81,7 +81,10 @@ results.save_table(table, "encoders")
 judged = table[table["holds"] != NOT_JUDGED]
 counts = agreement_counts(table)
 differ = judged[judged["relation"] == DIFFER]["claim"].nunique()
-measured = table.groupby("encoder", sort=False)["estimate"].count()
+measured = {
+    name: rows.loc[rows["value"].notna() & rows["claim"].isin(table["claim"]), "claim"].nunique()
+    for name, rows in units.items()
+}
 finding(
     f"Of {table['claim'].nunique()} claims about encoders, {judged['claim'].nunique()} have a verdict on all "
     f"({', '.join(f'{name} has {count}' for name, count in measured.items())}). The estimates of {differ} of them differ beyond "

@@ -120,11 +120,15 @@ def between_runs(lenders: Iterable[pd.DataFrame]) -> tuple[float, float]:
 def with_runs(frame: pd.DataFrame, between: tuple[float, float]) -> pd.DataFrame:
     """Units whose intervals cover other runs too, given the variance between runs and its degrees of freedom."""
     variance, freedom = between
-    runs = frame["runs"].astype(float).clip(lower=1)
-    of_runs = stats.t.ppf(0.975, freedom) ** 2 * variance / runs
-    low = frame["value"] - np.sqrt((frame["value"] - frame["low"]) ** 2 + of_runs)
-    high = frame["value"] + np.sqrt((frame["high"] - frame["value"]) ** 2 + of_runs)
-    return frame.assign(low=low, high=high)
+    if not variance:
+        return frame
+    rows = []
+    for unit in frame[[*UNIT[1:], "runs"]].astype(float).itertuples(index=False):
+        of_runs = (variance / max(unit.runs, 1), freedom)
+        sides = (((end - unit.value) / Z) ** 2 for end in (unit.low, unit.high))
+        below, above = (t_interval(unit.value, [(side, np.inf), of_runs]) for side in sides)
+        rows.append((below[1], above[2]))
+    return frame.assign(low=[low for low, _ in rows], high=[high for _, high in rows])
 
 
 def mean_of_units(
