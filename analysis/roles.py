@@ -1,5 +1,6 @@
 """The roles of heads: a row for each. A new role is a new row, and a sieve that scores it."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 RELATIONS = ("nsubj", "dobj", "amod", "advmod")  # the syntactic roles of Pande 2021
@@ -50,6 +51,12 @@ ROLES = {
     )
 }  # fmt: skip
 PUBLISHED_ROLES = tuple(role for role in ROLES if role != "match")  # Pande 2021; match: this study
+
+
+def control_sources(sieves: Iterable[str]) -> list[str]:
+    """The map sources that are a first or second control of a role; other controls are sieves, or uniform attention."""
+    controls = dict.fromkeys(name for role in ROLES.values() for name in (role.control, role.second) if name)
+    return [name for name in controls if name not in (UNIFORM, *sieves)]
 
 
 def families() -> dict[str, tuple[str, ...]]:

@@ -40,7 +40,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.encoders.models import load_encoder
-from analysis.scores.extraction import extract_controls, extract_states
+from analysis.scores.extraction import extract, extract_controls
 from analysis.study.results import Results, seeds_of
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse, parser_name
@@ -55,14 +55,14 @@ print(f"{task}, {state}: {len(examples)} sequences, parses: {parser}")
 # ## One pass
 #
 # The first batch is checked: every head must return attention, its rows must sum to 1, and no attention may fall on
-# padding. All fine-tuning runs are scored on the same sequences, which are tokenised once.
+# padding. All fine-tuning runs are scored on the same sequences.
 
 # %%
 models = {
     run: load_encoder(results.weights(task, run, encoder, checkpoint), device)
     for run in seeds_of(state, seeds, checkpoint)
 }
-bank = extract_states(models, examples, relations, max_tokens=max_tokens)
+bank = {run: extract(model, examples, relations, max_tokens=max_tokens) for run, model in models.items()}
 for run, scores in bank.items():
     results.save_scores(scores.assign_attrs(described), task, run)
 
@@ -82,11 +82,11 @@ print(f"{len(np.unique(scores.cluster))} clusters of sequences that share a text
 # attention, whose score is 1 and needs no pass.
 
 # %%
-controls = extract_controls(models, examples, relations, scores.role.values.tolist(), max_tokens=max_tokens)
-for control, runs in controls.items():
-    for run, control_scores in runs.items():
+for run, model in models.items():
+    for control, control_scores in extract_controls(
+        model, examples, relations, max_tokens=max_tokens
+    ).items():
         results.save_scores(control_scores.assign_attrs(described), task, run, maps=control)
-print(", ".join(f"{control}: {len(runs)} runs" for control, runs in controls.items()))
 
 # %% [markdown]
 # ## The strongest sieves

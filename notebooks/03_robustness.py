@@ -58,8 +58,8 @@ from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.files import ROOT
 from analysis.papers.pande2021 import robustness
-from analysis.scores.extraction import scored_with_controls
-from analysis.statistics.roles import compose
+from analysis.scores.extraction import extract, extract_controls
+from analysis.statistics.roles import compose, compose_controls
 from analysis.statistics.significance import Rule
 from analysis.study.results import Results
 from analysis.texts.examples import sample
@@ -203,11 +203,11 @@ untrained = random_encoder(encoder, seed, device)
 maps = {name: (tuned, name) for name in ("uniform", "shuffled", "twin", "spread")}
 maps |= {"random weights": (untrained, "attention")}
 maps |= {f"offset {step:+d}": (tuned, robustness.offset_head(step)) for step in (-2, -1, 0, 1, 2)}
-pairs = {
-    name: scored_with_controls(model, control_examples, parses, of, max_tokens)
-    for name, (model, of) in maps.items()
-}
-composed = {name: [compose(bank, *choices) for bank in pair] for name, pair in pairs.items()}
+composed = {}
+for name, (model, of) in maps.items():
+    bank = extract(model, control_examples, parses, maps=of, max_tokens=max_tokens)
+    controls = extract_controls(model, control_examples, parses, of, max_tokens)
+    composed[name] = compose(bank, *choices), compose_controls(bank, controls, *choices)
 
 # %%
 others = robustness.control_table(composed, rule).assign(task=task, state="control")

@@ -51,15 +51,16 @@ from analysis.figures.theme import style
 from analysis.figures.words import finding, share
 from analysis.statistics import roles
 from analysis.statistics.controls import controlled_table
-from analysis.statistics.roles import compose
+from analysis.statistics.roles import compose, compose_controls
 from analysis.statistics.significance import Rule, published_table
 from analysis.study.results import Results
 
 style()
 results = Results(profile)
 choices = (window, relations, direction, arithmetic, weighted_block)
-scores = compose(results.load_scores(task, seeds[0]), *choices)
-control_scores = compose(results.load_controls(task, seeds[0]), *choices)
+bank, controls = results.load_scores(task, seeds[0]), results.load_controls(task, seeds[0])
+scores = compose(bank, *choices)
+control_scores = compose_controls(bank, controls, *choices)
 
 # %% [markdown]
 # ## The test
@@ -145,7 +146,7 @@ overlap.rename_axis(index="heads with this role", columns="have this role too")
 # the positional twins by the same rule: twins know distances, `[CLS]` and `[SEP]`, but no words.
 
 # %%
-on_twins = compose(results.load_controls(task, seeds[0], second=True), *choices)
+on_twins = compose_controls(bank, controls, *choices, second=True)
 labels = {"heads": table, "positional twins": published_table(on_twins, Rule(tau, alpha))}
 shares = pd.DataFrame({name: roles.local_and_syntactic(part) for name, part in labels.items()}).T
 names = {"both": "local and syntactic", "both_any": "local and any syntactic role"}

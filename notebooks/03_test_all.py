@@ -48,7 +48,7 @@ from analysis.papers.pande2021.drawing import score_histograms
 from analysis.papers.pande2021.maps import mean_maps, role_maps, role_sets
 from analysis.statistics import roles
 from analysis.statistics.controls import controlled_table
-from analysis.statistics.roles import compose, layer_counts
+from analysis.statistics.roles import compose, compose_controls, layer_counts
 from analysis.statistics.significance import Rule, corrections, published_table
 from analysis.study.results import STATES, Results
 
@@ -63,11 +63,12 @@ saved += ["control", "control_mean", "exceeds_control", "assigned_controlled"]
 tables, tuned_scores, twins = {}, {}, {}
 for task in tasks:
     for state, run in zip(STATES, (None, seeds[0]), strict=True):
-        scores = compose(results.load_scores(task, run), *choices)
-        on_twins = compose(results.load_controls(task, run, second=True), *choices)
+        bank, controls = results.load_scores(task, run), results.load_controls(task, run)
+        scores = compose(bank, *choices)
+        on_twins = compose_controls(bank, controls, *choices, second=True)
         tuned_scores[task] = scores  # of the last state, which is fine-tuned
         twins[task, state] = published_table(on_twins, rule)
-        control_scores = compose(results.load_controls(task, run), *choices)
+        control_scores = compose_controls(bank, controls, *choices)
         table = controlled_table(scores, control_scores, rule)
         results.save_table(table[saved], f"roles-{task}-{state}", digits=5)
         tables[task, state] = table

@@ -47,7 +47,7 @@ from analysis.figures.theme import style
 from analysis.papers.pande2021 import evidence, measures, published
 from analysis.scores.sink import sinks
 from analysis.statistics.claim_pages import claims_markdown
-from analysis.statistics.roles import compose
+from analysis.statistics.roles import compose, compose_controls
 from analysis.statistics.significance import Rule
 from analysis.statistics.training import trained_runs
 from analysis.study.claims import judged
@@ -58,9 +58,13 @@ results = Results(profile)
 choices = (window, relations, direction, arithmetic, weighted_block)
 rule = Rule(tau, alpha, seed=seed)
 runs = [None, *seeds]  # None: before fine-tuning
-scores = {run: {task: compose(results.load_scores(task, run), *choices) for task in tasks} for run in runs}
+banks = {run: {task: results.load_scores(task, run) for task in tasks} for run in runs}
+scores = {run: {task: compose(banks[run][task], *choices) for task in tasks} for run in runs}
 controls = {
-    run: {task: compose(results.load_controls(task, run, second=True), *choices) for task in tasks}
+    run: {
+        task: compose_controls(bank, results.load_controls(task, run), *choices, second=True)
+        for task, bank in banks[run].items()
+    }
     for run in runs
 }
 

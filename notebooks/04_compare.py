@@ -58,7 +58,15 @@ from analysis.papers.pande2021.drawing import mass_lines, run_counts
 from analysis.roles import PUBLISHED_ROLES, families
 from analysis.statistics import comparison
 from analysis.statistics.controls import controlled_table
-from analysis.statistics.roles import COARSE, LABELS, compose, label_agreement, mass_table, transitions
+from analysis.statistics.roles import (
+    COARSE,
+    LABELS,
+    compose,
+    compose_controls,
+    label_agreement,
+    mass_table,
+    transitions,
+)
 from analysis.statistics.significance import Rule
 from analysis.study.results import STATES, Results
 from analysis.tables import p_equals
@@ -70,7 +78,11 @@ rule = Rule(tau, alpha, minimum, resamples, seed)
 banks = {run: {task: results.load_scores(task, run) for task in tasks} for run in (None, *seeds)}
 scores = {run: {task: compose(banks[run][task], *choices) for task in tasks} for run in banks}
 controls = {
-    run: {task: compose(results.load_controls(task, run), *choices) for task in tasks} for run in banks
+    run: {
+        task: compose_controls(bank, results.load_controls(task, run), *choices)
+        for task, bank in banks[run].items()
+    }
+    for run in banks
 }
 role_tables = results.role_tables(tasks)
 before, after = (role_tables[role_tables["state"] == state].drop(columns="state") for state in STATES)

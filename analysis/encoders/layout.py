@@ -1,6 +1,5 @@
 """From texts to token ids, segments, special tokens and character spans, and to batches of equal length."""
 
-import json
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -92,16 +91,6 @@ def read_ids(tokenizer: PreTrainedTokenizerBase, encoding: Encoding) -> Int[np.n
     if (special := inside & np.isin(ids, tokenizer.all_special_ids)).any():
         ids[special] = tokenizer.unk_token_id
     return ids
-
-
-def same_tokenizers(tokenizers: Sequence[PreTrainedTokenizerBase]) -> bool:
-    """Whether all tokenizers have the same vocabulary and rules, and so give the same layouts."""
-    if len(tokenizers) == 1:
-        return True  # a vocabulary takes long to write
-    rules = [json.loads(tokenizer.backend_tokenizer.to_str()) for tokenizer in tokenizers]
-    for tokenizer_rules in rules:
-        del tokenizer_rules["truncation"], tokenizer_rules["padding"]  # the settings of the last call
-    return all(tokenizer_rules == rules[0] for tokenizer_rules in rules)
 
 
 def layouts(

@@ -1,7 +1,7 @@
 """One streaming pass: sieve bias scores of every head, layer by layer; attention itself is never stored."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -9,14 +9,14 @@ import xarray as xr
 from jaxtyping import Float, Float32, Int
 from torch import Tensor
 
-from analysis.control_scores import DIMENSIONS, all_control_sieves, control_bank
-from analysis.encoders.layout import Layout, WordPairs, layouts, same_tokenizers, stream, token_pairs
+from analysis.control_scores import DIMENSIONS
+from analysis.encoders.layout import Layout, WordPairs, layouts, stream, token_pairs
 from analysis.encoders.models import Encoder, cached_casts
-from analysis.encoders.tap import Attention, read_layers
+from analysis.encoders.tap import Attention
 from analysis.errors import InputError
-from analysis.roles import ROLES
-from analysis.scores.maps import CONTROLS, ReadMaps, Source, find_source, row_entropies
-from analysis.scores.sieves import Sieve, relation_cells, resolve
+from analysis.roles import ROLES, UNIFORM, control_sources
+from analysis.scores.maps import BUDGET, CONTROLS, ReadMaps, Source, find_source, row_entropies
+from analysis.scores.sieves import SIEVES, Sieve, relation_cells, resolve
 from analysis.texts.examples import Example, Relations, as_sequences, clusters
 
 Contract = Callable[..., Float[Tensor, "batch role head"]]
@@ -36,52 +36,38 @@ def extract(
     examples: Sequence[Example],
     relations: Relations | None = None,
     roles: Sequence[str] | None = None,
-    **options: Any,
+    *,
+    arithmetic: str = "corrected",
+    max_tokens: int = 128,
+    budget: int = BUDGET,
+    progress: bool = True,
+    maps: str | Source = "attention",
+    statistics: Mapping[str, Statistic] | None = None,
+    segment_ids: str = "pair",
 ) -> xr.DataArray:
     """Sieve bias scores of every sequence, role, layer and head (Pande 2021); NaN if a role is absent.
 
     A head with uniform attention scores 1, or about ln T for block, whose rows are weighted by their entropy (nats).
     `relations` maps Example.id to its grammatical relations (see `parse`). `roles` names registered sieves or
-    relations, by default the whole bank of elementary sieves. The options are those of `extract_states`.
+    relations, by default the whole bank of elementary sieves. `maps` is a source of maps or its name ("attention",
+    "uniform", "shuffled", "twin", "spread", or one of `papers.pascual2021.attribution` once imported). `max_tokens`
+    cuts a sequence; `budget` limits the padded tokens of a batch and does not change the result (1e-5); very many roles
+    make batches smaller. `arithmetic` "published" divides the local band as the authors' code does. `statistics` are
+    further numbers for every sequence and head, by name; their units are tokens. `segment_ids` as in `layouts`. If the
+    rows of the maps do not sum to 1, roles that weight rows by their entropies are absent; the attribute `undefined`
+    names them.
 
     The scores have the coordinates `tokens` (T), `separators` (number of [SEP]), `cluster` (equal for sequences that
     share a text) and `units` (the tokens or word pairs over which a role is a mean).
     """
-    return extract_states({"": encoder}, examples, relations, roles, **options)[""]
-
-
-def extract_states(
-    encoders: Mapping[Hashable, Encoder],
-    examples: Sequence[Example],
-    relations: Relations | None = None,
-    roles: Sequence[str] | None = None,
-    *,
-    arithmetic: str = "corrected",
-    max_tokens: int = 128,
-    budget: int = 2048,
-    progress: bool = True,
-    maps: str | ReadMaps | Source = "attention",
-    statistics: Mapping[str, Statistic] | None = None,
-    segment_ids: str = "pair",
-) -> dict[Hashable, xr.DataArray]:
-    """The scores of several states of one model on the same sequences, as `extract` gives them, by name.
-
-    All states share the tokenizer, sieves and batches. `maps` is a source of maps or its name ("attention",
-    "uniform", "shuffled", "twin", "spread", or one of `papers.pascual2021.attribution` once imported). `max_tokens`
-    cuts a sequence; `budget` limits the padded tokens of a batch and does not change the result (1e-5); very many roles
-    make batches smaller. `arithmetic`
-    "published" divides the local band as the authors' code does. `statistics` are further numbers for every sequence
-    and head, by name; their units are tokens. `segment_ids` as in `layouts`. If the rows of the maps do not sum to 1,
-    roles that weight rows by their entropies are absent; the attribute `undefined` names them.
-    """
-    examples, models, source = as_sequences(examples), [*encoders.values()], find_source(maps)
-    sequences = _prepare(models, examples, relations, max_tokens, segment_ids)
+    examples, source = as_sequences(examples), find_source(maps)
+    sequences = _prepare(encoder, examples, relations, max_tokens, segment_ids)
     sieves = resolve(roles, {label for sequence in sequences for label in sequence.pairs}, arithmetic)
     for role, entry in sieves.items():
         if entry.labels and relations is None:
             raise InputError(f"role {role!r} needs relations: give relations=parse(examples)")
     statistics = statistics or {}
-    scores, units = _scored(models, sequences, sieves, statistics, source, budget, progress)
+    scores, units = _scored(encoder, sequences, sieves, statistics, source, budget, progress)
     undefined = [role for role, entry in sieves.items() if entry.entropy and not source.distributions]
     units[:, [name in undefined for name in (*sieves, *statistics)]] = 0
     tokenised = [sequence.layout for sequence in sequences]
@@ -96,67 +82,42 @@ def extract_states(
     coordinates = {
         "sequence": [layout.id for layout in tokenised],
         "role": [*sieves, *statistics],
-        "layer": range(models[0].layers),
-        "head": range(models[0].heads),
+        "layer": range(encoder.layers),
+        "head": range(encoder.heads),
         "tokens": ("sequence", [len(layout) for layout in tokenised]),
         "separators": ("sequence", [int(layout.sep.sum()) for layout in tokenised]),
         "units": (("sequence", "role"), units),
         "cluster": ("sequence", clusters(examples)),
     }
-    return {
-        state: xr.DataArray(
-            np.where(units[:, :, None, None] > 0, state_scores, np.float32(np.nan)),
-            coordinates,
-            DIMENSIONS,
-            attrs=model.provenance | attributes,
-        )
-        for (state, model), state_scores in zip(encoders.items(), scores, strict=True)
-    }
+    present = np.where(units[:, :, None, None] > 0, scores, np.float32(np.nan))
+    return xr.DataArray(present, coordinates, DIMENSIONS, attrs=encoder.provenance | attributes)
 
 
 def extract_controls(
-    encoders: Mapping[Hashable, Encoder],
+    encoder: Encoder,
     examples: Sequence[Example],
     relations: Relations,
-    sieves: Sequence[str],
     of: str | Source = "attention",
     max_tokens: int = 128,
-) -> dict[str, dict[Hashable, xr.DataArray]]:
-    """Scores of the elementary `sieves` that roles consist of, on each role's control maps, by map source and state.
+) -> dict[str, xr.DataArray]:
+    """Scores of the whole bank of sieves on every source of maps that is the control of a role, by source.
 
     `of` names the maps from which the controls are made, or is their source.
     """
-    by_source = all_control_sieves(sieves)
     for role in ROLES.values():
-        if role.control in by_source and role.control not in CONTROLS:
+        if role.control not in (UNIFORM, *SIEVES, *CONTROLS):
             raise InputError(
                 f"role {role.name!r}: the control {role.control!r} is no sieve of the bank and no source of maps: "
                 "register it with @sieve(..., bank=True), or take shuffled, twin, spread or uniform"
             )
     return {
-        source: extract_states(
-            encoders, examples, relations, names, max_tokens=max_tokens, maps=CONTROLS[source](of)
-        )
-        for source, names in by_source.items()
+        source: extract(encoder, examples, relations, max_tokens=max_tokens, maps=CONTROLS[source](of))
+        for source in control_sources(SIEVES)
     }
 
 
-def scored_with_controls(
-    encoder: Encoder,
-    examples: Sequence[Example],
-    relations: Relations,
-    maps: str | Source = "attention",
-    max_tokens: int = 128,
-) -> tuple[xr.DataArray, xr.DataArray]:
-    """Scores of elementary sieves on a source of maps, and of each sieve on its control; both are to be composed."""
-    bank = extract_states({"": encoder}, examples, relations, max_tokens=max_tokens, maps=maps)[""]
-    sieves = bank["role"].values.tolist()
-    controls = extract_controls({"": encoder}, examples, relations, sieves, maps, max_tokens)
-    return bank, control_bank(bank, {source: states[""] for source, states in controls.items()})
-
-
 def _scored(
-    models: Sequence[Encoder],
+    encoder: Encoder,
     sequences: Sequence[Scored],
     sieves: Mapping[str, Sieve],
     statistics: Mapping[str, Statistic],
@@ -164,43 +125,35 @@ def _scored(
     budget: int,
     progress: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The scores (model, sequence, role, layer, head), and the units of the roles (sequence, role)."""
+    """The scores (sequence, role, layer, head), and the units of the roles (sequence, role)."""
     tokenised, count = [sequence.layout for sequence in sequences], len(sieves) + len(statistics)
-    shape = (len(models), len(tokenised), count, models[0].layers, models[0].heads)
-    scores = np.empty(shape, np.float32)
+    scores = np.empty((len(tokenised), count, encoder.layers, encoder.heads), np.float32)
     units = np.repeat([[len(layout)] for layout in tokenised], count, axis=1).astype(np.int32)
-    sources = [source.prepared(model, tokenised, budget, progress) for model in models]
+    read_maps = source.prepare(encoder, tokenised)
     matrices = sum(not entry.labels for entry in sieves.values())
     budget = min(budget, WEIGHTS // max(1, matrices * max(map(len, tokenised))))
-    with cached_casts(*models):
+    with cached_casts(encoder):
         for indices, batch, check in stream(tokenised, budget, source.name, progress):
             scored = [sequences[index] for index in indices]
-            contract, units[indices, : len(sieves)] = stack(scored, sieves, models[0].device)
-            for model, read, model_scores in zip(models, sources, scores, strict=True):
-                model_scores[indices] = score_batch(
-                    model, batch, contract, check, read, [*statistics.values()]
-                )
+            contract, units[indices, : len(sieves)] = stack(scored, sieves, encoder.device)
+            scores[indices] = score_batch(encoder, read_maps, batch, contract, check, [*statistics.values()])
     return scores, units
 
 
 def _prepare(
-    encoders: Sequence[Encoder],
+    encoder: Encoder,
     examples: Sequence[Example],
     relations: Relations | None,
     max_tokens: int,
     segment_ids: str = "pair",
 ) -> list[Scored]:
-    if not same_tokenizers([encoder.tokenizer for encoder in encoders]):
-        names = ", ".join(encoder.name for encoder in encoders)
-        raise InputError(f"{names} have different tokenizers: extract each alone")
-    for encoder in encoders:
-        encoder.check_length(max_tokens)
+    encoder.check_length(max_tokens)
     missing = [example.id for example in examples if relations is not None and example.id not in relations]
     if missing:
         raise InputError(f"{missing[0]} has no relations: parse the same examples that are extracted")
     return [
         Scored(layout, token_pairs(layout, relations[layout.id] if relations is not None else ()))
-        for layout in layouts(encoders[0].tokenizer, examples, max_tokens, segment_ids)
+        for layout in layouts(encoder.tokenizer, examples, max_tokens, segment_ids)
     ]
 
 
@@ -209,13 +162,13 @@ def read_attention(
     example: Example,
     max_tokens: int = 128,
     segment_ids: str = "pair",
-    maps: str | ReadMaps | Source = "attention",
+    maps: str | Source = "attention",
 ) -> tuple[Layout, Float[np.ndarray, "layer head token token"]]:
     """The layout of one sequence and the map of every head; rows are query tokens (`maps` as in `extract`)."""
     [layout] = layouts(encoder.tokenizer, [example], max_tokens, segment_ids)
-    read = find_source(maps).prepared(encoder, [layout], len(layout), progress=False)
+    read_maps = find_source(maps).prepare(encoder, [layout])
     maps_of_layers: list[np.ndarray] = []
-    read(encoder, [layout], lambda _, attention, *__: maps_of_layers.append(attention[0].cpu().numpy()))
+    read_maps([layout], lambda _, attention, *__: maps_of_layers.append(attention[0].cpu().numpy()))
     return layout, np.stack(maps_of_layers)
 
 
@@ -223,7 +176,7 @@ def read_sieves(
     encoder: Encoder, example: Example, relations: Relations, roles: Sequence[str], max_tokens: int = 128
 ) -> dict[str, Float[np.ndarray, "token token"]]:
     """The sieves of one sequence: a matrix for every role that the sequence has."""
-    [sequence] = _prepare([encoder], [example], relations, max_tokens)
+    [sequence] = _prepare(encoder, [example], relations, max_tokens)
     entries = resolve(roles, set(sequence.pairs), "corrected")
     matrices = {role: entry.function(sequence.layout, sequence.pairs) for role, entry in entries.items()}
     return {role: matrix for role, matrix in matrices.items() if matrix is not None}
@@ -288,15 +241,15 @@ def _check_sieve(role: str, matrix: np.ndarray, length: int) -> None:
 
 def score_batch(
     encoder: Encoder,
+    read_maps: ReadMaps,
     batch: Sequence[Layout],
     contract: Contract,
     check: bool = False,
-    source: ReadMaps = read_layers,
     statistics: Sequence[Statistic] = (),
 ) -> Float[np.ndarray, "sequence role layer head"]:
     """Scores of one padded batch, of the sieves and then of the statistics.
 
-    `source` reads the maps layer by layer; with `check` it checks them (see `read_layers`).
+    `read_maps` reads the maps layer by layer; with `check` it guards them (see `maps.Source`).
     """
     lengths = torch.tensor([len(layout) for layout in batch], device=encoder.device)
     collected: list[Tensor] = []
@@ -306,7 +259,7 @@ def score_batch(
         measured = [statistic(attention, batch)[:, None] for statistic in statistics]
         collected.append(torch.cat([biases, *measured], dim=1) if measured else biases)
 
-    source(encoder, batch, read, check)
+    read_maps(batch, read, check)
     scores = torch.stack(collected, dim=2).cpu().numpy()
     if not np.isfinite(scores).all():  # NaN would look like an absent role
         raise InputError(

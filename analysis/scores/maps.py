@@ -16,11 +16,12 @@ from analysis.encoders.tap import Attention, Read, read_layers, uniform_rows
 from analysis.errors import InputError
 
 AT_ONCE = 2**18  # cells of maps whose logarithms fit in the cache
+BUDGET = 2048  # padded tokens of a batch
 KINDS = 3  # of tokens: word piece, [CLS], [SEP]
 PADDING = KINDS
 
-ReadMaps = Callable[..., None]  # (encoder, batch, read, check), as `read_layers`
-Prepare = Callable[[Encoder, Sequence[Layout], int, bool], ReadMaps]
+ReadMaps = Callable[..., None]  # (batch, read, check), as `read_layers` of one encoder
+Prepare = Callable[[Encoder, Sequence[Layout]], ReadMaps]
 Change = Callable[[int, Attention, Sequence[Layout]], Attention | tuple[Attention, Tensor]]
 
 
@@ -28,59 +29,55 @@ Change = Callable[[int, Attention, Sequence[Layout]], Attention | tuple[Attentio
 class Source:
     """A source of maps, for the argument `maps` of `extract`.
 
-    `read(encoder, batch, read, check)` calls `read(layer, maps)` for every layer in order, as `read_layers` does; with
-    `check` it guards the attention that the maps are made of. `distributions` says whether the rows of the maps are
-    distributions. `read` may receive a third argument: entropies (batch, head, row; nats) that replace those of the
-    rows in roles such as block (see `spread`).
-
-    Twins must see all sequences of an encoder first: `prepare(encoder, sequences, budget, progress)` returns the
-    function that reads them.
+    `prepare(encoder, sequences)` sees all sequences first, as twins must, and returns the function that reads their
+    batches. That function, `read_maps(batch, read, check)`, calls `read(layer, maps)` for every layer in order; with
+    `check` it guards the attention that the maps are made of. `read` may receive a third argument: entropies (batch,
+    head, row; nats) that replace those of the rows in roles such as block (see `spread`). `distributions` says whether
+    the rows of the maps are distributions.
     """
 
     name: str
-    read: ReadMaps
-    prepare: Prepare | None = None
+    prepare: Prepare
     distributions: bool = True
 
-    def prepared(
-        self, encoder: Encoder, sequences: Sequence[Layout], budget: int = 2048, progress: bool = True
-    ) -> ReadMaps:
-        """The function that reads batches of these sequences."""
-        return self.prepare(encoder, sequences, budget, progress) if self.prepare else self.read
+
+def by_batch(read_batch: Callable[..., None]) -> Prepare:
+    """The `prepare` of a source that needs no other sequences: `read_batch(encoder, batch, read, check)`."""
+    return lambda encoder, sequences: partial(read_batch, encoder)
 
 
-MAPS: dict[str, Source] = {"attention": Source("attention", read_layers)}
+MAPS: dict[str, Source] = {"attention": Source("attention", by_batch(read_layers))}
 
 
-def find_source(maps: str | ReadMaps | Source) -> Source:
-    """The source with this name; a function with the signature of `read_layers` is a source of distributions."""
+def find_source(maps: str | Source) -> Source:
+    """The source with this name."""
     if isinstance(maps, Source):
         return maps
-    if callable(maps):
-        return Source(getattr(maps, "__name__", type(maps).__name__), maps)
     if maps not in MAPS:
         raise InputError(f"unknown maps {maps!r}: choose from {', '.join(MAPS)}, or give a Source")
     return MAPS[maps]
 
 
-def changed(function: Change, of: str | ReadMaps | Source = "attention", name: str = "") -> Source:
+def changed(function: Change, of: str | Source = "attention", name: str = "") -> Source:
     """The maps of another source, changed layer by layer by `function(layer, maps, batch)`.
 
     It returns the maps, or the maps and entropies (see `Source`).
     """
     source = find_source(of)
 
-    def read_from(maps: ReadMaps, encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
-        def read_layer(layer: int, attention: Attention, *_: Tensor) -> None:
-            result = function(layer, attention, batch)
-            read(layer, *(result if isinstance(result, tuple) else (result,)))
+    def prepare(encoder: Encoder, sequences: Sequence[Layout]) -> ReadMaps:
+        read_maps = source.prepare(encoder, sequences)
 
-        maps(encoder, batch, read_layer, check)
+        def read_changed(batch: Sequence[Layout], read: Read, check: bool = False) -> None:
+            def read_layer(layer: int, attention: Attention, *_: Tensor) -> None:
+                result = function(layer, attention, batch)
+                read(layer, *(result if isinstance(result, tuple) else (result,)))
 
-    def prepare(*arguments) -> ReadMaps:
-        return partial(read_from, source.prepared(*arguments))
+            read_maps(batch, read_layer, check)
 
-    return Source(name or function.__name__, partial(read_from, source.read), prepare, source.distributions)
+        return read_changed
+
+    return Source(name or function.__name__, prepare, source.distributions)
 
 
 def uniform(encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
@@ -96,7 +93,7 @@ def _even(batch: Sequence[Layout], heads: int, device: torch.device) -> Attentio
     return uniform_rows(real_tokens(longest, batch, device)).expand(-1, heads, longest, -1).contiguous()
 
 
-def shuffled(of: str | ReadMaps | Source = "attention", seed: int = 0) -> Source:
+def shuffled(of: str | Source = "attention", seed: int = 0) -> Source:
     """Each head's own maps with the word pieces of a sequence in random order.
 
     Rows and columns take the same order in all layers and heads; special tokens stay where they are. Scores of cls, sep
@@ -118,7 +115,7 @@ def shuffled(of: str | ReadMaps | Source = "attention", seed: int = 0) -> Source
     return changed(shuffle, of, "shuffled")
 
 
-def spread(of: str | ReadMaps | Source = "attention") -> Source:
+def spread(of: str | Source = "attention") -> Source:
     """Heads with even rows that have the entropies of each head's own rows.
 
     No real row is like this: such rows exist only in the arithmetic of block, which multiplies every row by its
@@ -143,7 +140,7 @@ def row_entropies(attention: Float[Tensor, "batch head row token"]) -> Float[Ten
     return torch.cat(entropies).reshape(attention.shape[:3])
 
 
-def twin(of: str | ReadMaps | Source = "attention") -> Source:
+def twin(of: str | Source = "attention") -> Source:
     """For each head, the map that depends on relative position alone.
 
     The values of a twin are the head's mean attention, over all given sequences, at each offset between word pieces, to
@@ -153,22 +150,18 @@ def twin(of: str | ReadMaps | Source = "attention") -> Source:
     """
     source = find_source(of)
 
-    def unprepared(*_) -> None:
-        raise InputError("a twin needs all sequences: call `prepared` with them first, or use `extract`")
-
-    def prepare(encoder: Encoder, sequences: Sequence[Layout], budget: int, progress: bool) -> ReadMaps:
-        maps, longest = source.prepared(encoder, sequences, budget, progress), max(map(len, sequences))
-        profiles = _profiles(maps, encoder, sequences, longest, budget, progress)
+    def prepare(encoder: Encoder, sequences: Sequence[Layout]) -> ReadMaps:
+        longest = max(map(len, sequences))
+        profiles = _profiles(source.prepare(encoder, sequences), encoder, sequences, longest)
         return partial(_read_twins, profiles, longest, source.distributions)
 
-    return Source("twin", unprepared, prepare, source.distributions)
+    return Source("twin", prepare, source.distributions)
 
 
 def _read_twins(
     profiles: Float[Tensor, "layer head place"],
     longest: int,
     distributions: bool,
-    encoder: Encoder,
     batch: Sequence[Layout],
     read: Read,
     check: bool = False,
@@ -192,12 +185,7 @@ def real_tokens(longest: int, batch: Sequence[Layout], device: torch.device) -> 
 
 
 def _profiles(
-    maps: ReadMaps,
-    encoder: Encoder,
-    sequences: Sequence[Layout],
-    longest: int,
-    budget: int,
-    progress: bool,
+    read_maps: ReadMaps, encoder: Encoder, sequences: Sequence[Layout], longest: int
 ) -> Float[Tensor, "layer head place"]:
     """Each head's mean attention at every place, in one streaming pass: only the maps of one layer are in memory."""
     count = KINDS * _row(longest) + 1
@@ -205,7 +193,7 @@ def _profiles(
     sums = np.zeros((encoder.layers, encoder.heads, count))  # float64: sums over all sequences
     counts = np.zeros(count)
     with cached_casts(encoder):
-        for _, batch, check in stream(sequences, budget, "profiles", progress):
+        for _, batch, check in stream(sequences, BUDGET, "profiles", progress=False):
             place = _places(batch, longest, encoder.device)
             counts += place.flatten().bincount(minlength=count).cpu().numpy()
             sums_of_batch = torch.zeros(encoder.layers, encoder.heads * count, device=encoder.device)
@@ -214,7 +202,7 @@ def _profiles(
             def add(layer: int, attention: Attention, *_, sums=sums_of_batch, cells=cells) -> None:
                 sums[layer].index_add_(0, cells, attention.flatten().to(sums.dtype))
 
-            maps(encoder, batch, add, check)
+            read_maps(batch, add, check)
             sums += sums_of_batch.view(sums.shape).cpu().numpy().astype(np.float64)
     sums[..., -1] = 0
     return torch.from_numpy((sums / np.maximum(counts, 1)).astype(np.float32)).to(encoder.device)
@@ -251,4 +239,6 @@ def _kinds(batch: Sequence[Layout]) -> Int[Tensor, "batch token"]:
 
 # The sources that controls of roles name, as functions of the source that they are made of.
 CONTROLS = {"shuffled": shuffled, "twin": twin, "spread": spread}
-MAPS |= {"uniform": Source("uniform", uniform)} | {name: control() for name, control in CONTROLS.items()}
+MAPS |= {"uniform": Source("uniform", by_batch(uniform))} | {
+    name: control() for name, control in CONTROLS.items()
+}

@@ -1,15 +1,17 @@
 """The roles of heads: roles made from elementary sieves, and summaries of role tables."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
+from analysis.control_scores import UNIFORM_SCORE, same_cells
 from analysis.errors import InputError
 from analysis.roles import PUBLISHED_ROLES as PUBLISHED_ROLES
-from analysis.roles import RELATIONS, ROLES, families
+from analysis.roles import RELATIONS, ROLES, UNIFORM, families
 from analysis.tables import stacked
 
 COARSE = tuple(families())
@@ -60,6 +62,33 @@ def compose(
     composed = composed.transpose("sequence", "role", "layer", "head").rename(scores.name)
     composed["units"] = composed["units"].transpose("sequence", "role")
     return composed.assign_attrs(scores.attrs | {"arithmetic": arithmetic})
+
+
+def compose_controls(
+    bank: xr.DataArray, controls: Mapping[str, xr.DataArray], *choices: Any, second: bool = False
+) -> xr.DataArray:
+    """The scores of every role on its (second) control, composed by the same `choices` as the roles of `compose`.
+
+    `bank` holds the elementary sieves on attention, `controls` on each of `roles.control_sources`; a control that is a
+    sieve stands in `bank`. Raises InputError for a missing source, and if sequences, heads or the presence of roles
+    differ from those of attention.
+    """
+    composed = compose(bank, *choices)
+    on_maps = {source: compose(scores, *choices) for source, scores in controls.items()}
+    parts = []
+    for name, role in ROLES.items():
+        control, scores = (second and role.second) or role.control, composed.sel(role=[name])
+        if control in on_maps:
+            parts.append(same_cells(scores, on_maps[control].sel(role=[name]), f"maps {control!r}"))
+            continue
+        if control not in (UNIFORM, *bank["role"].values):
+            raise InputError(f"control scores of maps {control!r} are missing: extract them with 01_extract")
+        of_control = scores.where(scores.isnull(), UNIFORM_SCORE)  # as a uniform head scores
+        if control != UNIFORM:
+            # Where a text has no other pieces, no head can prefer them: 1, as for a uniform head.
+            of_control = of_control * _stored(bank, control).reset_coords(drop=True).fillna(UNIFORM_SCORE)
+        parts.append(of_control.transpose(*composed.dims))
+    return xr.concat(parts, "role", combine_attrs="override")
 
 
 def _stored(scores: xr.DataArray, sieve: str) -> xr.DataArray:

@@ -13,11 +13,11 @@ import pandas as pd
 import xarray as xr
 from matplotlib.figure import Figure
 
-from analysis.control_scores import control_bank, control_sieves
 from analysis.errors import InputError, check_choice
 from analysis.figures import pictures
 from analysis.figures.words import show
 from analysis.files import READ, ROOT, replacing, versions, write_text
+from analysis.roles import control_sources
 from analysis.statistics.roles import LABELS
 from analysis.study.runs import (
     PARSER,
@@ -164,12 +164,10 @@ class Results(Folders):
         self.record_parser(scores.attrs.get(PARSER, GOLD))
         return scores
 
-    def load_controls(self, task: str, seed: int | None, second: bool = False) -> xr.DataArray:
-        """The scores of a task and a seed on the (second) control maps of roles; raises InputError without them."""
-        bank = self.load_scores(task, seed)
-        sources = control_sieves(bank["role"].values.tolist(), second)
-        controls = {source: self.load_scores(task, seed, maps=source) for source in sources}
-        return control_bank(bank, controls, second)
+    def load_controls(self, task: str, seed: int | None) -> dict[str, xr.DataArray]:
+        """The scores of a task and a seed on the control maps of roles, by source; raises InputError without them."""
+        sources = control_sources(self.load_scores(task, seed)["role"].values)
+        return {source: self.load_scores(task, seed, maps=source) for source in sources}
 
     def save_table(self, table: pd.DataFrame, name: str, digits: int | None = 6) -> Path:
         """Writes a table as CSV and its provenance, with `digits` significant digits (None: all) and no p of 0."""

@@ -140,8 +140,7 @@ class Twins(Operator):
     sequences: Sequence[Layout]
 
     def __post_init__(self) -> None:
-        ready = find_source("twin").prepared(self.encoder, self.sequences, 2048, False)
-        object.__setattr__(self, "maps", ready)
+        object.__setattr__(self, "maps", find_source("twin").prepare(self.encoder, self.sequences))
 
     def __str__(self) -> str:
         return f"twins-{texts_digest(self.sequences)[:16]}"
@@ -149,7 +148,7 @@ class Twins(Operator):
     def edit(self, prefix: Prefix) -> Edit:
         """The twins of one batch (see `Operator`)."""
         twins: list[Attention] = []
-        self.maps(prefix.encoder, prefix.batch, lambda _, attention, *__: twins.append(attention))
+        self.maps(prefix.batch, lambda _, attention, *__: twins.append(attention))
 
         def replaced(layer: int, share: Share, weights: Attention, *_: torch.Tensor) -> Attention:
             return torch.lerp(weights, for_queries(twins[layer], weights), share)

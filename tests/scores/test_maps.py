@@ -86,12 +86,12 @@ def test_spread_rows_have_the_entropies_of_the_head(tiny, examples):
     np.testing.assert_allclose(result.sel(role="own_sentence"), 1, rtol=1e-5)
 
 
-def maps_of(encoder: Encoder, sequences: list[Layout], source: str | Source, budget: int = 2048):
+def maps_of(encoder: Encoder, sequences: list[Layout], source: str | Source):
     """The maps of every sequence, (layer, head, token, token), made in batches of one."""
-    ready, measured = find_source(source).prepared(encoder, sequences, budget, progress=False), []
+    read_maps, measured = find_source(source).prepare(encoder, sequences), []
     for layout in sequences:
         layers = []
-        ready(encoder, [layout], lambda _, maps, layers=layers: layers.append(maps[0].numpy()))
+        read_maps([layout], lambda _, maps, layers=layers: layers.append(maps[0].numpy()))
         measured.append(np.stack(layers))
     return measured
 

@@ -7,9 +7,10 @@ import xarray as xr
 from headtables import score_array
 from oracles import skew_corrected_p
 
-from analysis.control_scores import all_control_sieves, control_bank, control_sieves
+from analysis.errors import InputError
+from analysis.roles import RELATIONS, control_sources
 from analysis.statistics.controls import controlled_table, share_of_control
-from analysis.statistics.roles import ROLES, compose
+from analysis.statistics.roles import ROLES, compose, compose_controls
 from analysis.statistics.significance import TESTED, Rule, adjust, role_table
 
 N, LAYERS, HEADS = 40, 2, 3
@@ -92,30 +93,31 @@ def test_heads_without_a_test_have_no_third_label():
     assert np.isnan(table.loc[("local", 0, 1), "controlled_p_by"])
 
 
-def test_control_bank_is_composed_like_the_attention():
-    sieves = control_sieves(BANK)
-    assert sieves == {
-        "shuffled": ["window_1", "window_2"],
-        "twin": ["nsubj", "nsubj_reversed"],
-        "spread": ["block", "own_sentence"],
+@pytest.mark.parametrize("direction", ["dependent_to_head", "both"])
+def test_controls_are_composed_like_the_attention(direction: str):
+    assert control_sources(BANK) == ["shuffled", "twin", "spread"]
+    bank, choices = scored(7, BANK), (1, RELATIONS, direction)
+    maps = {
+        name: scored(seed, BANK).assign_attrs(maps=name)
+        for seed, name in enumerate(("shuffled", "twin", "spread"), 20)
     }
-    bank = scored(7, BANK)
-    sources = {name: scored(seed, BANK).assign_attrs(maps=name) for seed, name in enumerate(sieves, 20)}
-    composed = compose(control_bank(bank, sources))
+    composed = compose_controls(bank, maps, *choices)
     for role, row in ROLES.items():
+        control = composed.sel(role=role)
         if row.control == "uniform":
-            assert (composed.sel(role=role) == 1).all()
+            assert (control == 1).all()
         elif row.control in BANK:
-            assert np.array_equal(composed.sel(role=role), bank.sel(role=row.control))
+            assert np.array_equal(control, bank.sel(role=row.control))
         else:
-            expected = compose(sources[row.control]).sel(role=role)
-            np.testing.assert_array_equal(composed.sel(role=role).values, expected.values)
-    second = compose(control_bank(bank, sources, second=True))
-    by_position = compose(sources["twin"]).sel(role="local")
+            expected = compose(maps[row.control], *choices).sel(role=role)
+            np.testing.assert_array_equal(control.values, expected.values)
+    second = compose_controls(bank, maps, *choices, second=True)
+    by_position = compose(maps["twin"], *choices).sel(role="local")
     np.testing.assert_array_equal(second.sel(role="local").values, by_position.values)
     others = [scores.drop_sel(role="local").values for scores in (second, composed)]
     np.testing.assert_array_equal(*others)
-    assert all_control_sieves(BANK)["twin"] == ["window_1", "window_2", "nsubj", "nsubj_reversed"]
+    with pytest.raises(InputError, match="'spread' are missing"):
+        compose_controls(bank, {name: maps[name] for name in ("shuffled", "twin")}, *choices)
 
 
 def test_a_mean_near_zero_is_no_denominator():

@@ -4,16 +4,15 @@ import numpy as np
 import pytest
 from chapters import opened_results, run_cells
 
-from analysis.control_scores import control_sieves
 from analysis.encoders.models import load_encoder
 from analysis.errors import InputError
 from analysis.explorer.view import about
 from analysis.figures import colours, theme
-from analysis.roles import ROLES, Role
-from analysis.scores.extraction import extract_controls, scored_with_controls
+from analysis.roles import ROLES, Role, control_sources
+from analysis.scores.extraction import extract, extract_controls
 from analysis.scores.sieves import SIEVES, rows, sieve
 from analysis.statistics.controls import controlled_table
-from analysis.statistics.roles import compose
+from analysis.statistics.roles import compose, compose_controls
 from analysis.statistics.significance import Rule
 from analysis.synthesis import agreement, regression, sets
 from analysis.texts.glue import load_examples
@@ -33,13 +32,14 @@ def scored(request, monkeypatch):
         return rows(np.tri(len(layout), k=-1, dtype=bool))
 
     examples = load_examples("toy-mrpc", split="dev", n=12)
-    yield scored_with_controls(load_encoder("tiny"), examples, parse(examples))
+    arguments = load_encoder("tiny"), examples, parse(examples)
+    yield extract(*arguments), extract_controls(*arguments)
     del SIEVES["before"]
 
 
 @pytest.mark.parametrize("scored", ["uniform", "match_control"], indirect=True)
 def test_a_new_role_is_tested_drawn_and_related_to_the_ablation_effect(scored):
-    scores, control = map(compose, scored)
+    scores, control = compose(scored[0]), compose_controls(*scored)
     table = controlled_table(scores, control, Rule(1.0, minimum=5, resamples=99))
     own_rows = table[table["role"] == NEW]
     assert own_rows["assigned_controlled"].notna().sum() == 12
@@ -71,5 +71,5 @@ def test_chapter_3_runs_with_a_new_role(scored, monkeypatch, tmp_path):
 def test_an_unknown_control_is_one_line(monkeypatch):
     monkeypatch.setitem(ROLES, NEW, Role(NEW, "offset_-1", "nonsense", "", "GREY", "p"))
     with pytest.raises(InputError, match="role 'backwards': the control 'nonsense' is no sieve of the bank"):
-        extract_controls({}, [], {}, ["offset_-1"])
-    assert control_sieves(["offset_-1"]) == {"nonsense": ["offset_-1"]}
+        extract_controls(load_encoder("tiny"), [], {})
+    assert "nonsense" in control_sources(SIEVES)

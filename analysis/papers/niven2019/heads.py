@@ -16,7 +16,7 @@ from analysis.errors import InputError
 from analysis.papers.niven2019.accuracy import ALL, CUE_HEADS, SIGNS
 from analysis.papers.niven2019.arguments import NOT, Argument, as_examples, follows_cue
 from analysis.papers.niven2019.runs import TrainingRun
-from analysis.scores.extraction import extract_states
+from analysis.scores.extraction import extract
 from analysis.scores.sieves import Matrix, columns, sieve
 from analysis.statistics.changes import change_table
 from analysis.statistics.comparison import compare
@@ -82,7 +82,10 @@ def heads_by_setup(
     for setup in dict.fromkeys(run.setup for run in states):
         finetuned = {run.seed: encoder for run, encoder in states.items() if run.setup == setup}
         states_of, examples = {BEFORE: model} | finetuned, as_examples(arguments, setup)
-        scores = extract_states(states_of, examples, roles=[CUE], max_tokens=max_tokens)
+        scores = {
+            state: extract(encoder, examples, roles=[CUE], max_tokens=max_tokens)
+            for state, encoder in states_of.items()
+        }
         parts.append(head_table(scores, setup, rule))
     return pd.concat(parts, ignore_index=True)
 

@@ -16,7 +16,7 @@ from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.figures import theme
 from analysis.figures.colours import ink
-from analysis.scores.maps import Source
+from analysis.scores.maps import Source, by_batch
 from analysis.statistics.controls import controlled_table
 from analysis.statistics.roles import COARSE, HEAD
 from analysis.statistics.significance import DEFAULT_RULE, Rule, published_table
@@ -116,7 +116,7 @@ def offset_head(step: int) -> Source:
         for layer in range(encoder.layers):
             read(layer, maps[:, None].expand(-1, encoder.heads, -1, -1).contiguous())
 
-    return Source(f"offset {step:+d}", read)
+    return Source(f"offset {step:+d}", by_batch(read))
 
 
 def _at_offset(step: int, lengths: Sequence[int]) -> Tensor:

@@ -21,7 +21,7 @@ from analysis.encoders.models import Encoder
 from analysis.encoders.prefixes import Call, body, recorded_calls
 from analysis.encoders.tap import AllRead, Attention, Read, Reading, ValueReader, read_layers, tap
 from analysis.errors import InputError
-from analysis.scores.maps import MAPS, ReadMaps, Source, find_source
+from analysis.scores.maps import MAPS, ReadMaps, Source, by_batch, find_source
 
 # Where hidden states enter: after the normalisation of the embeddings, before it, or before every layer.
 POST_LN, PRE_LN, LAYERS = STARTS = ("post_ln", "pre_ln", "layers")
@@ -196,12 +196,12 @@ def _effective(weights: Attention, values: Values, lengths: Tensor, sums: bool) 
 
 def attribution(probes: int | None = PROBES, seed: int = 0) -> Source:
     """Maps of how much each head's output depends on each input token (see `attribution.attributions`)."""
-    return Source("attribution", attributions(probes, seed, POST_LN))
+    return Source("attribution", by_batch(attributions(probes, seed, POST_LN)))
 
 
 def local_attribution(probes: int | None = PROBES, seed: int = 0) -> Source:
     """The same with respect to each layer's own input: what a head does with it, without the mixing in lower layers."""
-    return Source("local_attribution", attributions(probes, seed, LAYERS))
+    return Source("local_attribution", by_batch(attributions(probes, seed, LAYERS)))
 
 
 class MapStore:
@@ -210,7 +210,7 @@ class MapStore:
     `sequences` are those whose maps are stored, in the order in which they were computed.
     """
 
-    def __init__(self, of: str | ReadMaps | Source = "attention"):
+    def __init__(self, of: str | Source = "attention"):
         self.of = find_source(of)
         self.maps: dict[str, Float[Tensor, "layer head token token"]] = {}
         self.sequences: list[Layout] = []
@@ -218,14 +218,18 @@ class MapStore:
     @property
     def source(self) -> Source:
         """A source that reads stored maps, and computes and stores missing ones."""
-        return replace(self.of, read=self.read, prepare=None)
+        return replace(self.of, prepare=self._prepare)
 
-    def read(self, encoder: Encoder, batch: Sequence[Layout], read: Read, check: bool = False) -> None:
-        """Calls `read(layer, maps)` for the padded batch."""
+    def _prepare(self, encoder: Encoder, sequences: Sequence[Layout]) -> ReadMaps:
+        return partial(self._read, encoder, self.of.prepare(encoder, sequences))
+
+    def _read(
+        self, encoder: Encoder, compute: ReadMaps, batch: Sequence[Layout], read: Read, check: bool = False
+    ) -> None:
         missing = [layout for layout in batch if layout.id not in self.maps]
         layers: list[Tensor] = []
         if missing:
-            self.of.read(encoder, missing, lambda _, maps, *__: layers.append(maps), check)
+            compute(missing, lambda _, maps, *__: layers.append(maps), check)
         for number, layout in enumerate(missing):
             size = len(layout)
             self.maps[layout.id] = torch.stack([maps[number, :, :size, :size] for maps in layers])
@@ -239,8 +243,8 @@ class MapStore:
 
 
 MAPS |= {
-    "effective": Source("effective", effective, distributions=False),
-    "effective_sum": Source("effective_sum", partial(effective, sums=True), distributions=False),
+    "effective": Source("effective", by_batch(effective), distributions=False),
+    "effective_sum": Source("effective_sum", by_batch(partial(effective, sums=True)), distributions=False),
     "attribution": attribution(),
     "local_attribution": local_attribution(),
 }

@@ -4,7 +4,7 @@ from chapters import opened_results, run_cells
 
 from analysis.encoders.models import load_encoder
 from analysis.papers.pande2021.measures import CLAIMS
-from analysis.scores.extraction import scored_with_controls
+from analysis.scores.extraction import extract, extract_controls
 from analysis.study.claims import judged
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse
@@ -16,10 +16,11 @@ def test_claims_of_an_encoder_in_a_folder(tiny, monkeypatch, tmp_path):
     tiny.model.save_pretrained(folder)
     tiny.tokenizer.save_pretrained(folder)
     examples = load_examples("toy-mrpc", split="dev", n=12)
-    scores, control = scored_with_controls(load_encoder(folder), examples, parse(examples))
+    arguments = load_encoder(folder), examples, parse(examples)
+    scores = extract(*arguments)
     assert scores.attrs["encoder"] == folder.name
     monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
-    saved = opened_results(monkeypatch, scores, control)
+    saved = opened_results(monkeypatch, scores, extract_controls(*arguments))
     run_cells("04_claims", f"tasks, replicates, encoder = ['toy-mrpc'], 99, {str(folder)!r}")
     claims = judged(saved, CLAIMS).set_index("claim")
     assert claims.loc["C9b", "token"] in ("[CLS]", "[SEP]")

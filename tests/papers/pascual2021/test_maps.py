@@ -7,7 +7,7 @@ from analysis.encoders.models import Encoder
 from analysis.encoders.tap import Reading, ValueReader, read_layers
 from analysis.papers.pascual2021.attribution import MAPS, MapStore
 from analysis.scores.extraction import extract
-from analysis.scores.maps import Source, twin
+from analysis.scores.maps import Source, by_batch, twin
 from analysis.statistics.roles import compose
 from analysis.statistics.significance import UNDEFINED, Rule, role_table
 from analysis.texts.examples import Example
@@ -31,7 +31,7 @@ def batch(tiny: Encoder) -> list[Layout]:
 @pytest.mark.parametrize("source", ["effective", "effective_sum"])
 def test_against_the_null_space_by_singular_values(tiny: Encoder, batch, source: str):
     layers: list[torch.Tensor] = []
-    MAPS[source].read(tiny, batch, lambda _, maps: layers.append(maps), check=True)
+    MAPS[source].prepare(tiny, batch)(batch, lambda _, maps: layers.append(maps), check=True)
     readings: list[Reading] = []
     read_layers(tiny, batch, ValueReader(lambda _, reading: readings.append(reading)))
     for maps, reading in zip(layers, readings, strict=True):
@@ -71,7 +71,7 @@ def test_scores_are_those_of_the_source_and_maps_are_made_once(tiny: Encoder):
         made.extend(layout.id for layout in batch)
         read_layers(encoder, batch, read, check)
 
-    store = MapStore(Source("counted", counted))
+    store = MapStore(Source("counted", by_batch(counted)))
     options = {"roles": ["window_2", "cls", "block"], "progress": False}
     real = extract(tiny, examples, **options)
     for budget in (2048, 100):
