@@ -320,9 +320,7 @@ results.save_claim("CL5", measures.gradient_on_sink(layer_blocks, gradient_block
 # %%
 by_task = {}
 for task in [] if language_model else classifier_tasks:
-    classifier = load_classifier(
-        results.weights(task, seeds[0], encoder, checkpoint), task, device
-    )
+    classifier = load_classifier(results.weights(task, seeds[0], encoder, checkpoint), task, device)
     results.record_weights(f"{task}-{seeds[0]}", classifier.digest)
     sequences = load_examples(task, source, "dev", gradient_passages, seed)
     importance = gradients.classifier_importance(classifier, sequences, max_tokens)

@@ -226,9 +226,7 @@ finding(
 # %%
 examined, matched = words_task in tasks, None
 if examined:
-    match = extract(
-        load_encoder(encoder, device), dev[words_task], roles=["match"], max_tokens=max_tokens
-    )
+    match = extract(load_encoder(encoder, device), dev[words_task], roles=["match"], max_tokens=max_tokens)
     runs = {
         run: answers for run, answers in logits["head"].items() if run[0] == words_task and run in trained
     }

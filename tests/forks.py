@@ -1,7 +1,7 @@
 """Make whose notebooks run in forked children of one process that has imported everything once.
 
-`python tests/forks.py reproduce PROFILE=smoke RESULTS_DIR=...` is `make reproduce ...` in a third of its CPU time: the rules,
-`analysis.run` and papermill are those of the study, and the cells run in a child process instead of in a kernel.
+`python tests/forks.py reproduce PROFILE=smoke RESULTS_DIR=...` is `make reproduce ...` in a third of its CPU time: the
+rules, `analysis.run` and papermill are those of the study, and the cells run in a child process instead of in a kernel.
 """
 
 import ast
@@ -22,7 +22,7 @@ from unittest.mock import patch
 
 ROOT = Path(__file__).parents[1]
 CAN_FORK = sys.platform == "linux"  # libraries of macOS do not survive a fork
-# In the place of Python: it sends a run to the server on standard input's address, with its own output, and runs all else.
+# In the place of Python: it sends a run, with its own output, to the server on standard input's address; it runs all else.
 CLIENT = """#!/bin/sh
 [ "$2" = analysis.run ] || exec "{python}" "$@"
 exec "{python}" -S -I -c '
@@ -39,7 +39,7 @@ sys.exit((server.recv(1) or b"\\x89")[0])  # 137: it was killed
 
 @contextmanager
 def forking(repository: Path = ROOT) -> Iterator[str]:
-    """The path of a Python for Make in this checkout that forks its notebooks; where this is impossible, Python itself."""
+    """The path of a Python for Make in this checkout that forks its notebooks; Python itself where it cannot fork."""
     if not CAN_FORK:
         yield sys.executable
         return
@@ -99,8 +99,9 @@ def answer(connection: socket.socket) -> None:
             arguments, environment = json.load(request)
         os.environ.clear()
         os.environ.update(environment)
-        from analysis import run
         from papermill.engines import papermill_engines
+
+        from analysis import run
 
         papermill_engines.register(None, engine())
         status = run.main(arguments)
