@@ -15,7 +15,7 @@
 # RTE rely most on the same two heads, one of an early and one of a lower middle layer, found by disabling one head at a time (every
 # token of the head attends to all tokens evenly). The two give high weights to words that appear in both sentences, and the authors
 # call the comparison word by word a strategy of the model. Claim K9 ([07_kovaleva_disable](07_kovaleva_disable.ipynb)) repeats this for
-# RTE. Vig (2019) saw the pattern by eye in BERT. Lu et al. (2025) name such heads *matching heads* in a MiniLM ranker
+# RTE. Vig (2019) saw the pattern by eye in BERT. Lu et al. (2025) name such heads *matching heads* in a ranker of six layers
 # and take their attention as a soft term frequency, the observational twin of our dial; Chen et al. (2024) and Vast et al. (2025)
 # find them by patching. Bhaskar et al. (2024) show that a few early heads carry shallow features of pair tasks, Vashishth et al.
 # (2019) that disturbed attention hurts pair tasks and not single texts. Markers of exact matches help in the input (Boualili et al.
