@@ -1,11 +1,14 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from analysis.errors import InputError
 from analysis.papers.niven2019 import arguments as module
+from analysis.papers.niven2019.accuracy import unchanged_claims
 from analysis.papers.niven2019.arguments import SETUPS, Argument, cue_table, follows_cue, load_arguments
-from analysis.papers.niven2019.negation import adversarial
+from analysis.papers.niven2019.negation import adversarial, agreement
 from analysis.texts.examples import as_sequences
 
 
@@ -103,3 +106,47 @@ def test_bundled_splits_share_no_whole_argument():
     texts = ["claim", "reason", "warrant0", "warrant1"]
     train, dev = (module.bundled_arguments(100, 1, split)[texts].to_numpy() for split in ("train", "dev"))
     assert not {*map(frozenset, train)} & {*map(frozenset, dev)}
+
+
+@pytest.fixture
+def adversarial_folder(tmp_path):
+    """Adversarial files for bundled arguments: originals and copies shuffled, the columns of test reversed."""
+    splits = {split: load_arguments("bundled", split, 8) for split in module.SPLITS}
+    for (_, split), (name, end) in module.RELEASED.items():
+        table = module.bundled_arguments(8, 0, split).iloc[:, :8].astype(str)
+        copies = table.assign(**{"#id": table["#id"] + end, "claim": "No. " + table["claim"]})
+        copies["correctLabelW0orW1"] = (1 - table["correctLabelW0orW1"].astype(int)).astype(str)
+        rows = pd.concat([copies, table]).sample(frac=1, random_state=0)
+        rows.iloc[:, :: -1 if split == "test" else 1].to_csv(tmp_path / name, sep="\t", index=False)
+    return tmp_path, splits
+
+
+def test_copies_of_released_files_follow_the_originals_whatever_the_order_of_rows_and_columns(
+    adversarial_folder,
+):
+    folder, splits = adversarial_folder
+    assert module.missing_files(folder) == module.missing_files(None) == []
+    sets = module.released_sets(folder, {split: points[:5] for split, points in splits.items()})
+    assert sets["negated"]["test"] == sets["adversarial"]["test"]
+    for split, points in sets["adversarial"].items():
+        assert points[:5] == splits[split][:5]
+        assert [copy.claim for copy in points[5:]] == [f"No. {point.claim}" for point in points[:5]]
+        assert [copy.label for copy in points[5:]] == [1 - point.label for point in points[:5]]
+    others = splits | {"dev": [replace(point, id="new") for point in splits["dev"]]}
+    with pytest.raises(InputError, match="no copy new-adversarial; delete the file and run make data"):
+        module.released_sets(folder, others)
+    (folder / "train-swapped.csv").unlink()
+    assert module.missing_files(folder) == ["train-swapped.csv"]
+    assert len(module.missing_files(folder / "none")) == 4
+
+
+def test_released_adversarial_files(arct, data_dir):
+    """Of the copies of the test set 28 keep their claim; our negation has the words of 246 of 264 claims."""
+    folder = data_dir / "arct2"
+    if not folder.is_dir():
+        pytest.skip("DATA_DIR holds no arct2")
+    sets = module.released_sets(folder, arct)
+    assert unchanged_claims(sets["adversarial"]["test"]) == 28
+    assert [len(sets[name]["train"]) for name in ("adversarial", "negated")] == [2420, 2420]
+    pairs = [agreement(part, sets["negated"][split][len(part) :]) for split, part in arct.items()]
+    assert [*map(sum, zip(*pairs, strict=True))] == [246, 264]
