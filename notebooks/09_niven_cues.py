@@ -203,5 +203,6 @@ finding(
 #
 # **How far to trust it.** Of many cues some lie above chance by luck; intervals are not corrected for their number. The training set of
 # the paper's adversarial experiment had swapped warrants instead of negated claims (its erratum), and 40 of the released rows
-# kept their claim; ours has neither defect. A rule negates the sentence, not always the meaning: "should not live off campus" is
+# kept their claim; the set made here has neither defect. [09_niven_models](09_niven_models.ipynb) trains and tests on the authors' files
+# where the profile has them. A rule negates the sentence, not always the meaning: "should not live off campus" is
 # weaker than "should live on campus".
