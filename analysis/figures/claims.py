@@ -115,7 +115,7 @@ def encoder_plot(table: pd.DataFrame, known: Iterable[Claim], released: Mapping[
     figure, (left, right) = plt.subplots(
         1,
         2,
-        figsize=(DOUBLE, 0.27 * len(order) + 1.1),
+        figsize=(DOUBLE, max(0.27 * len(order) + 1.1, 3)),
         sharey=True,
         layout="constrained",
         width_ratios=[3, 2],
