@@ -22,7 +22,7 @@ from unittest.mock import patch
 
 ROOT = Path(__file__).parents[1]
 CAN_FORK = sys.platform == "linux"  # libraries of macOS do not survive a fork
-# In the place of Python: it sends a run, with its own output, to the server on standard input's address; it runs all else.
+# In the place of Python: it sends a run, with its own output, to the server on standard input; it runs all else itself.
 CLIENT = """#!/bin/sh
 [ "$2" = analysis.run ] || exec "{python}" "$@"
 exec "{python}" -S -I -c '
