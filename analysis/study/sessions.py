@@ -24,6 +24,8 @@ def session_run(profile: str) -> Run:
     if path and not cells and notebook is None:  # the file lies elsewhere
         notebook = Path(path).stem.partition("-")[0]
     name = Path(path).stem if path else notebook or "python"
+    if path and not Path(path).exists():
+        print(f"{Path(path).name} is not there any more: if you renamed it, restart the kernel")
     if notebook not in notebook_names():
         return Run(name, {"profile": profile}, scratch=name)
     values = {key: variables.get(key, default) for key, default in declared(notebook).items()}
