@@ -14,7 +14,7 @@ $(foreach name,RESULTS_DIR DATA_DIR PARSER,$(if $(filter ~/%,$($(name))), \
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 # Goals that need no profile; goals that need no list of its runs; and the others.
-DEVELOPMENT := help data notebook test test-machines lint bench install install-mpnet install-site lock clean
+DEVELOPMENT := help data pages notebook test test-machines lint bench install install-mpnet install-site lock clean
 OF_PROFILE := reproduce report verify refresh
 .PHONY: $(DEVELOPMENT) $(OF_PROFILE) first plan study runs packages
 
@@ -217,7 +217,7 @@ RUNS := $(call made,$(finetune) $(pretrained) $(finetuned) $(foreach name,$(STUD
 ON_REQUEST := $(filter-out $(RUNS),$(score) $(tests))
 
 $D/98_explorer: $(GOALS) $(SCORES) $(DRAWN) $(call room,synthesis explorer)
-$D/99_summary: $(GOALS) $D/98_explorer $(DRAWN) $(addprefix analysis/study/,front_page.py partial_claims.py)
+$D/99_summary: $(GOALS) $D/98_explorer $(DRAWN) $(addprefix analysis/study/,claims.py claim_pages.py pages.py)
 
 # Two encoders are compared when all claims of this profile are there.
 $D/12_encoders: $D/99_summary $(DRAWN) $(call room,papers/pande2021)
@@ -227,8 +227,6 @@ $(foreach name,$(NOTEBOOKS),$(eval $(filter $D/$(name) $D/$(name)-%,$(RUNS) $(ON
 # Notebooks share the cores: with one thread each, two of them are done sooner than one after the other with two.
 $D/%: export OMP_NUM_THREADS ?= $(shell echo $$(( $(CORES) > $(JOBS) ? $(CORES) / $(JOBS) : 1 )))
 $D/%: export STUDY_RUNS := $(notdir $(RUNS))
-# Not empty if all papers run, after which the front page is written.
-$D/%: export STUDY_WHOLE := $(if $(filter-out $(or $(PAPERS),$(STUDIES)),$(STUDIES)),,yes)
 $(RUNS) $(ON_REQUEST): analysis/study/results.py | $(ENVIRONMENT) $(WHEELS) $(RELEASED)
 	@"$(PYTHON)" -m analysis.run $(@F) --profile $(PROFILE) --keep
 
@@ -245,8 +243,14 @@ $(TASK_RUNS): %: $D/% ; @$(OPEN)
 .PHONY: $(NOTEBOOKS) $(notdir $(RUNS) $(ON_REQUEST))
 
 study: $D/index
-$D/index: $D/99_summary $(call made,$D/12_encoders) analysis/study/front_page.py
-	@"$(PYTHON)" -m analysis.study.front_page --profile $(PROFILE) $(notdir $(RUNS) $(ON_REQUEST)) && touch $@
+$D/index: $D/99_summary $(call made,$D/12_encoders) analysis/study/index.py
+	@"$(PYTHON)" -m analysis.study.index --profile $(PROFILE) $(notdir $(RUNS) $(ON_REQUEST))
+	$(if $(filter glue-minilm glue-mpnet,$(PROFILE)$(PAPERS)$(RESULTS_DIR)),@$(PAGES))
+	@touch $@
+
+PAGES = RESULTS_DIR= "$(PYTHON)" -m analysis.study.pages
+pages: $(ENVIRONMENT)  ## write README.md and docs/claims.md from the tables in results/; nothing runs
+	@$(PAGES)
 
 reproduce: $(ENVIRONMENT)  ## run the whole study of PROFILE, or PAPERS="clark2019 ..." alone, JOBS notebooks at a time
 	@trap : INT; $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=$(JOBS)) study || \

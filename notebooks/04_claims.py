@@ -46,10 +46,10 @@ from analysis.figures.claims import FOREST_CAPTION, forest_plot
 from analysis.figures.theme import style
 from analysis.papers.pande2021 import evidence, measures, published
 from analysis.scores.sink import sinks
-from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.roles import compose, compose_controls
 from analysis.statistics.significance import Rule
 from analysis.statistics.training import trained_runs
+from analysis.study.claim_pages import claims_markdown
 from analysis.study.claims import judged
 from analysis.study.results import Results
 

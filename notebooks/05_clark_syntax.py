@@ -60,7 +60,7 @@ from analysis.figures.words import finding, share
 from analysis.papers.clark2019 import attachment, coreference, measures, probes
 from analysis.papers.clark2019.measures import CLAIMS, beside_coreference, beside_dependencies, beside_probes
 from analysis.scores.words import attach
-from analysis.statistics.claim_pages import claims_markdown
+from analysis.study.claim_pages import claims_markdown
 from analysis.study.claims import judged
 from analysis.study.results import Results
 from analysis.texts import chains, dependencies

@@ -59,8 +59,9 @@ from analysis.figures.lines import curves, name_series
 from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.papers.michel2019 import measures, pruning, speed
-from analysis.statistics.claim_pages import bracketed, claims_markdown
+from analysis.statistics.claim_texts import bracketed
 from analysis.statistics.training import constants, trained_runs
+from analysis.study.claim_pages import claims_markdown
 from analysis.study.claims import judged
 from analysis.study.results import Results, seeds_of
 from analysis.texts.glue import load_examples

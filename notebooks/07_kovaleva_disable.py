@@ -70,9 +70,9 @@ from analysis.figures.words import finding
 from analysis.papers.kovaleva2019 import measures, training
 from analysis.papers.kovaleva2019.tables import head_panels
 from analysis.scores.extraction import extract
-from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import not_applicable
 from analysis.statistics.training import trained_runs
+from analysis.study.claim_pages import claims_markdown
 from analysis.study.claims import judged
 from analysis.study.results import Results
 from analysis.texts.examples import clusters

@@ -75,8 +75,8 @@ from analysis.papers.pascual2021 import attribution, discrepancy, drawing, measu
 from analysis.papers.pascual2021.measures import ATTENTION, EFFECTIVE, EFFECTIVE_SUM, GLOBAL, LOCAL
 from analysis.scores.extraction import read_attention
 from analysis.scores.words import attach
-from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.claims import not_applicable
+from analysis.study.claim_pages import claims_markdown
 from analysis.study.claims import judged
 from analysis.study.results import STATES, Results
 from analysis.texts.dependencies import conllu_files, read_trees

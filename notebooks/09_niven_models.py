@@ -70,8 +70,8 @@ from analysis.figures.claims import FOREST_CAPTION, forest_plot
 from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.papers.niven2019 import accuracy, arguments, drawing, heads, measures, networks, runs
-from analysis.statistics.claim_pages import claims_markdown
 from analysis.statistics.significance import Rule
+from analysis.study.claim_pages import claims_markdown
 from analysis.study.claims import judged
 from analysis.study.results import Results
 

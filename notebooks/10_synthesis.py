@@ -56,15 +56,15 @@ from analysis.encoders import interventions
 from analysis.encoders.classifiers import load_classifier
 from analysis.encoders.measures import positive_class
 from analysis.figures import theme
-from analysis.figures.claims import forest_plot
+from analysis.figures.claims import FOREST_CAPTION, forest_plot
 from analysis.figures.colours import colour, ink
 from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.statistics import training
-from analysis.statistics.claim_pages import claims_markdown
-from analysis.statistics.claims import claim_table
 from analysis.statistics.effects import AUC, REFITTED
 from analysis.statistics.roles import ROLES, compose
+from analysis.study.claim_pages import claims_markdown
+from analysis.study.claims import judged
 from analysis.study.results import Results
 from analysis.synthesis import agreement, matching, measures, regression, sets
 from analysis.tables import p_equals, p_formats
@@ -338,15 +338,9 @@ finding(
 # ## The claims
 
 # %%
-claims = claim_table(
-    measures.CLAIMS, measures.frames(effects, agreements, tables.get("michel_importance_agreement"))
-)
-results.save_table(claims, "claims-synthesis")
-results.save_figure(
-    forest_plot(claims, measures.CLAIMS),
-    "synthesis-claims",
-    "The claims of the synthesis, with 95 % intervals beside their thresholds. Filled marks are decided.",
-)
-
-# %%
+importance = tables.get("michel_importance_agreement")
+for claim, units in measures.frames(effects, agreements, importance).items():
+    results.save_claim(claim, units)
+claims = judged(results, measures.CLAIMS)
+results.save_figure(forest_plot(claims, measures.CLAIMS), "synthesis-claims", FOREST_CAPTION)
 Markdown(claims_markdown(claims, measures.CLAIMS))

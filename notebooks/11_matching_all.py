@@ -60,7 +60,7 @@ from IPython.display import Markdown
 from analysis.encoders.classifiers import load_classifier
 from analysis.encoders.measures import positive_class
 from analysis.encoders.models import load_encoder
-from analysis.figures.claims import forest_plot
+from analysis.figures.claims import FOREST_CAPTION, forest_plot
 from analysis.figures.edits import (
     dial_panels,
     effect_maps,
@@ -73,8 +73,9 @@ from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.scores.extraction import read_attention
 from analysis.scores.sieves import across, same_pieces
-from analysis.statistics.claim_pages import bracketed, claims_markdown
+from analysis.statistics.claim_texts import bracketed
 from analysis.statistics.training import trained_runs
+from analysis.study.claim_pages import claims_markdown
 from analysis.study.claims import judged
 from analysis.study.results import Results
 from analysis.synthesis import matching, matching_measures, matching_runs
@@ -373,12 +374,7 @@ frames["X3"] = matching_measures.single_texts(singles, chosen, set_scores)
 for claim, units in frames.items():
     results.save_claim(claim, units)
 claims = judged(results, matching_measures.CLAIMS)
-results.save_table(claims, "claims-matching")
-results.save_figure(
-    forest_plot(claims, matching_measures.CLAIMS),
-    "matching-claims",
-    "The claims on matching heads, with 95 % intervals beside their thresholds. Filled marks are decided.",
-)
+results.save_figure(forest_plot(claims, matching_measures.CLAIMS), "matching-claims", FOREST_CAPTION)
 
 # %%
 of_dial = claims.set_index("claim").loc["X13", ["estimate", "low", "high"]].astype(float)

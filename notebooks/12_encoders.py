@@ -34,7 +34,7 @@ from analysis.figures.grids import head_grids
 from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.papers.pande2021 import published
-from analysis.statistics.claim_pages import bracketed, number, with_sink
+from analysis.statistics.claim_texts import bracketed, number, with_sink
 from analysis.statistics.encoders import (
     DIFFER,
     NOT_JUDGED,
@@ -43,17 +43,23 @@ from analysis.statistics.encoders import (
     layer_correlations,
     role_shares,
 )
-from analysis.study import front_page
+from analysis.study.claims import (
+    by_encoder,
+    claims_by_encoder,
+    known_claims,
+    papers_without_claims,
+    units_by_encoder,
+)
 from analysis.study.profiles import parameters
 from analysis.study.results import Results, results_to_read
 
 style()
 results = Results(profile)
 names = profiles if profile in profiles else [profile, *profiles]
-units = front_page.units_by_encoder(*names)  # an error names the command if a profile has none
-known = [claim for claims_of_paper in front_page.known_claims().values() for claim in claims_of_paper]
+units = units_by_encoder(*names)  # an error names the command if a profile has none
+known = [claim for claims_of_paper in known_claims().values() for claim in claims_of_paper]
 for name in names:
-    if missing := front_page.papers_without_claims(name):
+    if missing := papers_without_claims(name):
         print(
             f"{name} has no claims of {', '.join(missing)}: run make reproduce PROFILE={name} for a whole comparison"
         )
@@ -92,9 +98,7 @@ finding(
 )
 
 # %%
-released = (
-    pd.concat(front_page.claims_by_encoder(*names).values()).groupby("claim")["published_estimate"].mean()
-)
+released = pd.concat(claims_by_encoder(*names).values()).groupby("claim")["published_estimate"].mean()
 results.save_figure(
     encoder_plot(table, known, released.to_dict()),
     "encoders-F1",
@@ -139,7 +143,7 @@ text[~text["holds"].isin(alike)][columns].fillna("").style.hide().format({"runs"
 # %%
 regions = {
     name: results_to_read(folder).load_if_saved("matching_regions")
-    for name, folder in front_page.by_encoder(names).items()
+    for name, folder in by_encoder(names).items()
 }
 regions = {name: rows for name, rows in regions.items() if "region" in rows and len(rows)}
 if regions:

@@ -19,7 +19,6 @@
 # %% tags=["parameters"]
 profile: str = "offline"
 example: str = "toy-mrpc"  # the task whose fine-tuned heads the picture shows
-readme: bool = False  # write the verdicts and numbers into README.md and docs/claims.md
 
 # %%
 import pandas as pd
@@ -30,21 +29,18 @@ from analysis.figures.theme import head_grid, style
 from analysis.figures.words import finding
 from analysis.statistics.claims import threshold_table
 from analysis.statistics.effects import AUC
-from analysis.study import front_page
-from analysis.study.claims import judged
-from analysis.study.partial_claims import save_partial_claims
+from analysis.study.claim_pages import claims_document, verdicts_by_paper
+from analysis.study.claims import encoder_of, judged, known_claims, other_encoders, saved_claims, saved_units
+from analysis.study.pages import label_counts
 from analysis.study.results import Results
 from analysis.texts.tasks import TASKS
 
 style()
 results = Results(profile)
-for paper, known in front_page.known_claims().items():
-    if paper != "synthesis":
-        results.save_table(judged(results, known), f"claims-{paper}")
-save_partial_claims(results)
-tables = front_page.saved_claims(results)
-verdicts = pd.concat([pd.Series(dtype=str), *(table["verdict"] for table in tables.values())])
-print(f"{len(verdicts)} claims; encoder: {front_page.encoder_of(profile)}")
+for paper, known in known_claims().items():
+    results.save_table(judged(results, known), f"claims-{paper}")
+tables = saved_claims(results)
+print(f"{sum(map(len, tables.values()))} claims; encoder: {encoder_of(profile)}")
 
 # %% [markdown]
 # ## Which labels are more than position?
@@ -55,12 +51,12 @@ print(f"{len(verdicts)} claims; encoder: {front_page.encoder_of(profile)}")
 # uniform attention. For *local*, the twins' own labels stand beside those of the heads.
 
 # %%
-numbers = front_page.places(results)
+labels = label_counts(results)
 finding(
-    f"Of {numbers['syntactic_assigned']} syntactic labels in {numbers['encoders']} fine-tuned encoders, "
-    f"{numbers['syntactic_exceeds_control']} exceed the positional twin (and {numbers['syntactic_base_rate']} of the other heads), "
-    f"{numbers['syntactic_assigned_controlled']} of them by the margin. {numbers['local_heads']} heads are local, and "
-    f"{numbers['local_twins']} twins."
+    f"Of {labels['syntactic_assigned']} syntactic labels in {labels['encoders']} fine-tuned encoders, "
+    f"{labels['syntactic_exceeds_control']} exceed the positional twin (and {labels['syntactic_base_rate']:.0%} of the other heads), "
+    f"{labels['syntactic_assigned_controlled']} of them by the margin. {labels['local_heads']:.0f} heads are local, and "
+    f"{labels['local_twins']:.0f} twins."
 )
 
 # %% [markdown]
@@ -111,10 +107,10 @@ finding(
 #
 # ## The verdicts
 #
-# A paper without a row has no claims, or its notebooks have not run in this profile.
+# The number of claims of each paper with each verdict.
 
 # %%
-Markdown(front_page.claims_section(tables).replace("docs/claims.md", ""))
+Markdown(verdicts_by_paper(tables))
 
 # %% [markdown]
 # Most thresholds are ours. Which verdicts depend on them? The table has every judged claim at four fifths, at once and at five quarters of its
@@ -122,8 +118,8 @@ Markdown(front_page.claims_section(tables).replace("docs/claims.md", ""))
 # the p-value of the estimate against its threshold, adjusted over all claims.
 
 # %%
-known = [claim for claims in front_page.known_claims().values() for claim in claims]
-units = front_page.saved_units(results, pd.concat(tables.values(), ignore_index=True))
+known = [claim for claims in known_claims().values() for claim in claims]
+units = saved_units(results, pd.concat(tables.values(), ignore_index=True))
 thresholds = threshold_table(known, units)
 results.save_table(thresholds, "thresholds")
 thresholds.style.format(precision=3, na_rep="").hide()
@@ -135,7 +131,7 @@ thresholds.style.format(precision=3, na_rep="").hide()
 # Below it, folded, stands what is measured and how far units differ. The name of a claim leads to its figure.
 
 # %%
-Markdown(front_page.claims_document(tables, profile, "../figures").split("\n", 1)[1])
+Markdown(claims_document(tables, profile, "../figures", other_encoders(profile)).split("\n", 1)[1])
 
 # %% [markdown]
 # **Try it.** Change the `threshold` of a claim in the `claims.yaml` of its paper and run the paper's last notebook again.
@@ -164,7 +160,3 @@ by_task.mean(numeric_only=True).assign(**counts).style.format(precision=2)
 # %% [markdown]
 # **How far to trust it.** An interval covers new sequences of the same kind, and new runs of the same recipe where several were
 # made. It does not cover another encoder, threshold or parser.
-
-# %%
-if readme:
-    front_page.save_front_page(results, tables, numbers)

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from analysis.files import ROOT
-from analysis.study.front_page import PAPERS
+from analysis.study.claims import PAPERS
 
 MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
@@ -76,7 +76,7 @@ def test_tables_and_claims_are_read_without_torch():
     """
     code = f"import sys, importlib\nfor name in {LIGHT}: importlib.import_module(name)\n"
     code += f"assert not {HEAVY | {'matplotlib'}} & sys.modules.keys(), [*sys.modules]\n"
-    code += "from analysis import Results, role_table\nfrom analysis.study.front_page import known_claims\n"
+    code += "from analysis import Results, role_table\nfrom analysis.study.claims import known_claims\n"
     code += "assert all(known_claims().values())\n"
     code += f"assert not {HEAVY} & sys.modules.keys(), [*sys.modules]"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=3600)

@@ -34,7 +34,6 @@ from analysis.scores.sieves import SIEVES, sieve
 from analysis.statistics.claims import read_claims
 from analysis.statistics.effects import effect_table
 from analysis.statistics.significance import Rule, role_table
-from analysis.study.front_page import filled
 from analysis.study.parameters import parse_name
 from analysis.study.profiles import load_profile, parameters
 from analysis.study.results import Results, seeds_of
@@ -279,7 +278,6 @@ STUDY = [
     ("make reproduce PROFILE=none makes all", lambda m: Results("none").load_scores("mrpc", None)),
     ("is missing", lambda m: Results("none").load_table("roles")),
     ("roles-mrpc.csv is missing", lambda m: Results("none").join_parts("roles", ["mrpc"])),
-    ("README.md has the place {x}", lambda m: filled("{x}", {}, "README.md")),
     ("nothing of profile none has run here", lambda m: verify("none")),
     ("no-such-folder", lambda m: m.scored('{"text": "a"}\n', "--encoder", "no-such-folder/x")),
     ("unknown role 'nosuch'", lambda m: m.scored('{"text": "a"}\n', "--roles", "nosuch")),

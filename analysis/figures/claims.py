@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 
 from analysis.figures.colours import BLUE, VERMILION
 from analysis.figures.theme import DOUBLE, as_written, canvas, empty
-from analysis.statistics.claim_pages import OURS, cells, with_sink
+from analysis.statistics.claim_texts import OURS, cells, with_sink
 from analysis.statistics.claims import INCONCLUSIVE, MIXED, NOT_APPLICABLE, NOT_SUPPORTED, SUPPORTED, Claim
 from analysis.statistics.encoders import ALIKE, DIFFER, NOT_JUDGED
 

@@ -39,7 +39,7 @@ def load_profile(profile: str) -> dict[str, Any]:
     if (other := sections.pop(LIKE, None)) is None:
         return sections
     path = PROFILES / f"{profile}.yaml"
-    check_choice(f"{path}: {LIKE}: unknown profile {other!r}", other, _profile_names())
+    check_choice(f"{path}: {LIKE}: unknown profile {other!r}", other, profile_names())
     base = _own_sections(other)
     if LIKE in base:
         raise InputError(
@@ -50,13 +50,13 @@ def load_profile(profile: str) -> dict[str, Any]:
     return base
 
 
-def _profile_names() -> list[str]:
+def profile_names() -> list[str]:
     return sorted(path.stem for path in PROFILES.glob("*.yaml"))
 
 
 def _own_sections(profile: str) -> dict[str, Any]:
     """What stands in profiles/<profile>.yaml; raises InputError for an unknown name, section or key."""
-    check_choice(f"unknown profile {profile!r}", profile, _profile_names())
+    check_choice(f"unknown profile {profile!r}", profile, profile_names())
     path = PROFILES / f"{profile}.yaml"
     sections = read_yaml(path.read_bytes(), path) or {}
     kinds = {NOT_RUN: list, LIKE: str}

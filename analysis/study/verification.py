@@ -100,7 +100,7 @@ def verify(profile: str) -> None:
             continue
         new, old = pd.read_csv(new_path), pd.read_csv(BytesIO(path.read_bytes()))
         if name.startswith("claims-"):
-            claims.setdefault(name.replace("matching", "synthesis"), []).append((new, old))
+            claims[name] = new, old
         if name.startswith("roles-"):
             new_source, old_source = new_weights.get(name, {}), old_weights.get(name, {})
             if new_source.pop(PARSER, "") != old_source.pop(PARSER, ""):
@@ -111,8 +111,7 @@ def verify(profile: str) -> None:
             differences[name] = largest_difference(*map(without_times, (new, old)))
     if not differences:
         raise InputError(f"no run with committed tables has run here, so nothing is verified: run {make}")
-    for name, pairs in claims.items():
-        new, old = map(pd.concat, zip(*pairs, strict=True))
+    for name, (new, old) in claims.items():
         outside += estimates_outside(new, without_times(old))
         if too_many_verdicts(new, old):
             problems.append(f"{name}: too many verdicts differ")
@@ -128,7 +127,7 @@ def verify(profile: str) -> None:
         raise InputError(f"profile {profile} is compared, not judged: {reason}")
     if problems:
         raise InputError(f"profile {profile} is not reproduced: {'; '.join(problems)}")
-    known = sum(len(old) for pairs in claims.values() for _, old in pairs)
+    known = sum(len(old) for _, old in claims.values())
     exceptions = f", but for {len(outside)} of {known} claims outside their committed intervals"
     part = f"{len(differences)} tables of {len(judged)} of {len(old_records)} runs of " if not_judged else ""
     print(f"{part}profile {profile} {'are' if part else 'is'} reproduced{exceptions if outside else ''}")

@@ -2,7 +2,7 @@ import torch
 
 from analysis.encoders.models import load_encoder
 from analysis.scores.sink import leading, sink, sinks
-from analysis.statistics.claim_pages import with_sink
+from analysis.statistics.claim_texts import with_sink
 from analysis.statistics.claims import sink_name
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from analysis.statistics import claim_pages as pages
+from analysis.statistics import claim_texts as texts
 from analysis.statistics import claims
 from analysis.statistics.claims import (
     Claim,
@@ -17,6 +17,7 @@ from analysis.statistics.claims import (
     with_control,
 )
 from analysis.statistics.intervals import draws_interval
+from analysis.study import claim_pages as pages
 
 HALF = norm.ppf(0.975)
 
@@ -90,14 +91,14 @@ def test_a_row_holds_estimate_range_control_and_reason():
 )
 def test_a_supported_claim_that_does_not_exceed_its_control_has_a_mark(changed, has_mark):
     row = {"relation": ">", "verdict": "supported", "low": 0.55, "control": 0.5, "control_high": 0.6}
-    assert pages.marked(row | changed) == has_mark
+    assert texts.marked(row | changed) == has_mark
 
 
 def test_a_reference_is_a_number_that_no_mark_takes_into_account():
     units = with_control(around(0.6), {"u0": (0.7, 0.6, 0.8)})
     row = claim_table([claim(reference="halves of one set")], {"A1": units}).iloc[0]
     assert (row["reference"], row["verdict"], np.isnan(row["control"])) == (0.7, "supported", True)
-    assert not pages.marked(row.to_dict())
+    assert not texts.marked(row.to_dict())
 
 
 @pytest.mark.parametrize(
@@ -166,24 +167,22 @@ def test_the_table_has_a_link_and_an_anchor_for_each_claim_and_explains_each_mar
     text = pages.claims_markdown(table, known, "figures")
     name = '<a id="A1"></a>[A1](figures/F1.png)'
     assert f"| {name} most heads do | 0.60 [0.55, 0.65] | > 0.5 ‡ | 0.70 [0.60, 0.80] |" in text
-    assert f"released maps 0.25 | supported {pages.MARK} {pages.NEAR} |" in text
+    assert f"released maps 0.25 | supported {texts.MARK} {texts.NEAR} |" in text
     assert "| > 0.5 |  |  | not supported |" in text
-    assert [text.count(legend) for legend in pages.LEGENDS.values()] == [1, 1, 1]
-    assert pages.LEGENDS[pages.MARK] not in pages.claims_markdown(table.tail(1), known)
+    assert [text.count(legend) for legend in texts.LEGENDS.values()] == [1, 1, 1]
+    assert texts.LEGENDS[texts.MARK] not in pages.claims_markdown(table.tail(1), known)
     generated = claim_table(known, frames, made_up=True)
     assert generated[["published", "published_estimate"]].isna().all(axis=None)
     beside = pages.claims_markdown(table, known, others={"Other": table.head(1)}).splitlines()
     assert beside[0].endswith("| verdict | Other |")
     first = table.iloc[0]
-    ends = pages.bracketed(first["estimate"], first["low"], first["high"])
-    assert beside[2].endswith(f"| {ends} {pages.MARK} {pages.NEAR} |")
+    ends = texts.bracketed(first["estimate"], first["low"], first["high"])
+    assert beside[2].endswith(f"| {ends} {texts.MARK} {texts.NEAR} |")
     other = table.head(1).assign(verdict="mixed")
-    assert f"| {ends} {pages.NEAR}, mixed |" in pages.claims_markdown(table, known, others={"Other": other})
+    assert f"| {ends} {texts.NEAR}, mixed |" in pages.claims_markdown(table, known, others={"Other": other})
     assert beside[3].endswith("|  |")
     saved = pd.read_csv(StringIO(table.to_csv(index=False)))
     assert pages.claims_markdown(saved, known, "figures") == text
-    tables = {"p": table, "earlier": table.rename(columns={"low": "lower"}), "none": table.head(0)}
-    assert pages.current(tables).keys() == {"p"}
 
 
 def test_a_reader_sees_units_runs_what_an_interval_covers_the_least_favourable_and_the_sink():
@@ -192,7 +191,7 @@ def test_a_reader_sees_units_runs_what_an_interval_covers_the_least_favourable_a
     units = with_control(around(0.9, 0.7), {"u1": (0.4, 0.3, 0.5)}).assign(runs=3, token="[CLS]", reason="")
     units.loc[0, "reason"] = "head 2-9"
     table = claim_table(known, {"A1": units})
-    (row,) = pages.cells(table, known).to_dict("records")
+    (row,) = texts.cells(table, known).to_dict("records")
     assert row["claim"] == "[CLS] gets most"
     assert row["estimate [95 % interval]"] == "0.70 [0.65, 0.75], least favourable of 2"
     assert (row["control"], row["verdict"]) == ("0.40 [0.30, 0.50]", "supported")
@@ -201,7 +200,7 @@ def test_a_reader_sees_units_runs_what_an_interval_covers_the_least_favourable_a
         "*Control*: twins. *Note*: u0: head 2-9."
     )
     unmeasured = claim_table(known, {})
-    (row,) = pages.cells(unmeasured, known).to_dict("records")
+    (row,) = texts.cells(unmeasured, known).to_dict("records")
     assert (row["claim"], row["verdict"]) == ("the sink gets most", "not applicable (not run)")
     assert pages.definitions(unmeasured, known) == "- **A1** (section 1). Mean on the sink."
 
@@ -209,7 +208,7 @@ def test_a_reader_sees_units_runs_what_an_interval_covers_the_least_favourable_a
 def test_the_reason_stands_beside_a_verdict_that_asks_for_one_and_a_comparison_has_no_interval():
     known = [claim(reference="halves of one set", interval="runs and sequences")]
     table = claim_table(known, {"A1": with_control(around(0.7).assign(runs=2), {"u0": (0.6, 0.5, 0.7)})})
-    (row,) = pages.cells(table, known).to_dict("records")
+    (row,) = texts.cells(table, known).to_dict("records")
     assert (row["verdict"], row["control"]) == ("inconclusive (2 runs)", "0.60 (for comparison)")
     assert pages.definitions(table, known).endswith("A share. 2 × run. *For comparison*: halves of one set.")
 

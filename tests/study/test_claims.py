@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from analysis.statistics.claims import frame, not_applicable, with_control
-from analysis.study.claims import judged
-from analysis.study.front_page import known_claims
+from analysis.study.claims import judged, known_claims
 from analysis.study.results import Results
 from analysis.study.runs import VARIABLE, Run
 

@@ -20,7 +20,8 @@ from studies import runs_of, values_of
 
 from analysis.figures.pictures import DPI
 from analysis.files import ROOT, git
-from analysis.study.front_page import TEMPLATE, claims_document, front_page, places, saved_claims, verdicts
+from analysis.study.index import verdicts
+from analysis.study.pages import TEMPLATE, pages
 from analysis.study.parameters import parse_name
 from analysis.study.profiles import parameters
 from analysis.study.provenance import records_in
@@ -30,12 +31,11 @@ PAGES = ("README.md", "docs/claims.md")
 # What words and layout come from: a page made before one of these changed waits for the next run.
 SOURCES = {
     "tables": ["docs/tables.yaml"],
-    "index": ["analysis/study/front_page.py", "analysis/statistics/claims.py"],
+    "index": ["analysis/study/index.py", "analysis/statistics/claims.py"],
     "pages": [TEMPLATE, "analysis/study", "analysis/statistics", ":(glob)analysis/**/claims.yaml"],
 }
 LOWEST = 1.5 * DPI  # pixels of a figure that shows something: those of `theme.empty` are an inch high
 changed_copies = cache(copies_of_other_code)
-COSTS = ("offline_minutes", "glue_hours", "mpnet_hours")  # of the machine that made the results
 
 
 @contextmanager
@@ -117,26 +117,17 @@ def test_every_table_and_column_has_a_meaning(folder: Path):
         assert without_meaning(folder) == []
 
 
-def test_pages_are_filled_from_the_results(monkeypatch):
-    """All but the costs of README, which are those of one machine."""
+def test_pages_are_those_that_make_pages_writes(monkeypatch):
     monkeypatch.delenv("RESULTS_DIR", raising=False)
-    with ExitStack() as pages:
+    with ExitStack() as stack:
         for page in PAGES:
-            pages.enter_context(present("glue-minilm", page, SOURCES["pages"]))
-        results = Results("glue-minilm")
-        tables = saved_claims(results)
-        numbers = places(results) | {name: f"<{name}>" for name in COSTS}
-        page = re.escape(front_page(results, numbers, tables))
-        pattern = re.sub("<(?:" + "|".join(COSTS) + ")>", r"[\\d.–]+", page)
-        assert re.fullmatch(pattern, (ROOT / "README.md").read_text(encoding="utf-8"))
-        effects = results.load_table("matching_effects").query("matching")
-        named = set(
-            re.findall(r"\b\d-\d+\b", (ROOT / TEMPLATE).read_text(encoding="utf-8").split("## How")[0])
-        )
+            stack.enter_context(present("glue-minilm", page, SOURCES["pages"]))
+        texts = pages()
+        assert texts == {page: (ROOT / page).read_text(encoding="utf-8") for page in PAGES}
+        effects = Results("glue-minilm").load_table("matching_effects").query("matching")
+        named = {*re.findall(r"\b\d-\d+\b", (ROOT / TEMPLATE).read_text(encoding="utf-8").split("## How")[0])}
         assert {*(effects["layer"].astype(str) + "-" + effects["head"].astype(str))} == named
-        page = claims_document(tables, "glue-minilm", "../results/glue-minilm/figures")
-        assert (ROOT / "docs" / "claims.md").read_text(encoding="utf-8") == page
-        visible = re.sub(r"\]\(.*?\)|<.*?>", "", page)
+        visible = re.sub(r"\]\(.*?\)|<.*?>", "", texts["docs/claims.md"])
         assert len([word for word in visible.split() if re.search(r"[^\W\d]", word)]) <= 4_000
 
 

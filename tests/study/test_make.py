@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from studies import HOUR, Tree, runs_of, started
 
 from analysis.files import ROOT
-from analysis.study.front_page import PAPERS
+from analysis.study.claims import PAPERS
 
 PROFILE = "smoke"
 RUNS = {*runs_of(PROFILE)}
@@ -29,7 +30,7 @@ import yaml
 from analysis import run
 from analysis.files import write_text
 from analysis.study import profiles
-ENVIRONMENT = "OMP_WAIT_POLICY", "OMP_NUM_THREADS", "STUDY_WHOLE"
+ENVIRONMENT = "OMP_WAIT_POLICY", "OMP_NUM_THREADS"
 def execute(this, folders):
     time.sleep(float(os.environ.get("SECONDS", 0)))
     if this.name == os.environ.get("FAIL"):
@@ -64,7 +65,7 @@ def all_run(new: Tree, tmp_path_factory) -> Tree:
     assert len(re.findall(r"^\d\d_\S+  0 s$", done.stdout, re.MULTILINE)) == len(RUNS)
     assert lines[2 * len(RUNS) : -2] == [f"{paper}: no verdicts" for paper in PAPERS]
     assert lines[-2].startswith(f"open {tree.folder}/notebooks/99_summary.ipynb")
-    assert tables(tree)["99_summary.csv"].endswith(b"passive 1 yes")  # all papers: README may follow
+    assert tables(tree)["99_summary.csv"].endswith(b"passive 1")
     return tree
 
 
@@ -200,6 +201,19 @@ def test_some_papers_alone(new: Tree):
     assert new.would_run("PAPERS=pande2021") == pande
     assert new.would_run("PAPERS=pande2021 clark2019") == pande | clark
     assert new.would_run("PAPERS=pascual2021") == named("00_finetune-toy-sst-2", "08_")
+
+
+def test_the_last_run_of_all_papers_writes_the_pages_of_the_checkout(new: Tree):
+    """Not that of another profile, of some papers, or with results elsewhere."""
+
+    def writes(tree: Tree, *arguments: str, profile: str = "glue-minilm") -> bool:
+        return "analysis.study.pages" in tree.make("-n", *arguments, "study", profile=profile).stdout
+
+    here = replace(new, results="")
+    assert writes(here)
+    assert not writes(new)
+    assert not writes(here, "PAPERS=clark2019")
+    assert not writes(here, profile="offline")
 
 
 @pytest.mark.parametrize(

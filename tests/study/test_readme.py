@@ -1,17 +1,14 @@
 """README tells the truth: its code runs, its pictures and files exist, its table is the committed one."""
 
-import json
 import re
-import shutil
 
 import pandas as pd
 import pytest
 
 from analysis.errors import InputError
 from analysis.files import ROOT
-from analysis.study.front_page import TEMPLATE, WHOLE, save_front_page, table_number
-from analysis.study.results import Results
-from analysis.study.runs import VARIABLE, Run
+from analysis.study import pages
+from analysis.study.pages import TEMPLATE
 
 TEXT = (ROOT / TEMPLATE).read_text(encoding="utf-8")  # README with places for numbers
 
@@ -52,37 +49,20 @@ def test_findings_hold_numbers_only_through_places() -> None:
     assert [line for line in prose if re.search(r"\d", line)] == []
 
 
-def test_a_place_names_rows_of_a_table(tmp_path, monkeypatch) -> None:
+def test_a_number_is_that_of_rows_of_a_table(tmp_path, monkeypatch) -> None:
     """The mean over the rows; a table that is not saved and rows that are not there give a dash."""
     monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
-    results = Results("quick")
     table = pd.DataFrame({"task": ["a", "a", "b, c"], "trained": [True, True, False], "n": [1.0, 4.0, 0.25]})
-    results.save_table(table, "some")
-    assert table_number(results, "some", "n", "task=a; trained=True", None) == "2.50"
-    assert table_number(results, "some", "n", "task=b, c; trained=False", ".0%") == "25 %"
-    no_row, no_table = (table_number(results, name, "n", "task=x", None) for name in ("some", "no"))
-    assert no_row == no_table
+    (tmp_path / "quick" / "tables").mkdir(parents=True)
+    for name in ("some", "claims-clark2019"):  # results without claims are not read
+        table.to_csv(tmp_path / "quick" / "tables" / f"{name}.csv", index=False)
+    assert pages.number_text(pages.number("some", "n", "quick", task="a", trained=True)) == "2.50"
+    assert pages.number_text(pages.total("some", "n", "quick", task="a")) == "5"
+    assert pages.percent(pages.number("some", "n", "quick", task="b, c")) == "25 %"
+    missing = (pages.number(name, "n", "quick", task="x") for name in ("some", "no"))
+    assert [*map(pages.number_text, missing)] == ["–", "–"]
     with pytest.raises(InputError, match="table some has no column state: task, trained, n"):
-        table_number(results, "some", "n", "state=a", None)
-
-
-@pytest.mark.parametrize("whole", [True, False])
-def test_only_a_run_of_all_papers_writes_the_front_page(tmp_path, monkeypatch, capsys, whole: bool) -> None:
-    monkeypatch.delenv("RESULTS_DIR", raising=False)
-    monkeypatch.setenv(WHOLE, "yes" if whole else "")
-    announced = Run("99_summary", {"profile": "glue-minilm"}, running=True)
-    monkeypatch.setenv(VARIABLE, json.dumps(announced._asdict()))
-    monkeypatch.setattr("analysis.study.front_page.ROOT", tmp_path)
-    monkeypatch.setattr("analysis.study.front_page.table_number", lambda *place: "1")
-    (tmp_path / "docs").mkdir()
-    for name in (TEMPLATE, "docs/tables.yaml"):
-        shutil.copy(ROOT / name, tmp_path / name)
-    results = Results("glue-minilm")
-    numbers = dict.fromkeys(re.findall(r"\{(\w+)\}", TEXT), "1")
-    save_front_page(results, {}, numbers)
-    assert (tmp_path / "docs" / "claims.md").exists() == whole
-    assert (tmp_path / "README.md").exists() == whole
-    assert ("stay as they are" in capsys.readouterr().out) != whole
+        pages.number("some", "n", "quick", state="a")
 
 
 def test_profiles_named_are_those_there() -> None:

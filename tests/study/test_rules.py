@@ -9,7 +9,7 @@ import pytest
 from test_floors import MODULES, imported, reached
 
 from analysis.files import ROOT
-from analysis.study.front_page import PAPERS
+from analysis.study.claims import PAPERS
 from analysis.study.parameters import declared, notebook_names, source
 
 PACKAGE = ROOT / "analysis"

@@ -29,15 +29,8 @@ from studies import Tree, runs_of, saved, started, values_of
 
 from analysis.encoders.models import load_encoder
 from analysis.files import ROOT
-from analysis.study.front_page import (
-    PAPERS,
-    TABLE_PLACE,
-    TEMPLATE,
-    front_page,
-    known_claims,
-    places,
-    saved_claims,
-)
+from analysis.study.claims import PAPERS, known_claims, saved_claims
+from analysis.study.pages import TEMPLATE, front_page
 from analysis.study.parameters import notebook_names
 from analysis.study.profiles import parameters
 from analysis.study.provenance import records_in
@@ -155,12 +148,12 @@ def test_results_agree_with_each_other_and_with_the_scripts(study: Ran, monkeypa
     measured = pd.concat(study.table(path.stem) for path in study.folder.glob("tables/units-*.csv"))
     by_claim = measured.groupby("claim")["unit"]
     assert not any(units.duplicated().any() for _, units in by_claim)  # no claim is saved twice
-    known = {claim.id for paper, claims in known_claims().items() if paper != "synthesis" for claim in claims}
-    assert {*by_claim.groups} == known
-    assert "{" not in front_page(results, places(results), tables)
-    template = (ROOT / TEMPLATE).read_text(encoding="utf-8")
-    places_of_tables = TABLE_PLACE.findall(template)
-    assert {table for profile, table, *_ in places_of_tables if not profile} <= {*results.table_names()}
+    assert {*by_claim.groups} == {claim.id for claims in known_claims().values() for claim in claims}
+    assert "{" not in front_page(PROFILE)
+    numbers = re.findall(
+        r'number\("(\w+)", "\w+", (?!profile)', (ROOT / TEMPLATE).read_text(encoding="utf-8")
+    )
+    assert {*numbers} <= {*results.table_names()}
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)

@@ -1,13 +1,11 @@
 import json
-import re
 
-import pandas as pd
 from studies import error_of
 
-from analysis.files import ROOT
 from analysis.papers.pande2021.measures import CLAIMS
 from analysis.statistics.claims import claim_table, frame
-from analysis.study.front_page import claims_document, claims_section, figures_document, write_index
+from analysis.study.claim_pages import claims_document, verdicts_by_paper
+from analysis.study.index import write_index
 from analysis.study.profiles import MADE_UP
 from analysis.study.runs import Folders
 
@@ -16,7 +14,7 @@ TABLE = claim_table(CLAIMS, {"C1": UNITS}, made_up=True)
 
 
 def test_papers_have_a_row_with_the_number_of_each_verdict():
-    rows = claims_section({"pande2021": TABLE, "clark2019": pd.DataFrame()}).splitlines()[2:]
+    rows = verdicts_by_paper({"pande2021": TABLE}, "docs/claims.md").splitlines()[2:]
     assert rows == ["| [Pande et al. 2021](docs/claims.md#pande2021) | 1 | 0 | 0 | 0 | 11 |"]
 
 
@@ -50,13 +48,3 @@ def test_notebooks_stand_in_the_order_of_the_runs_with_their_figures(tmp_path, m
         f"- **3. Test: which heads have which roles?** {copies}",
         "  - [b-heads](figures/b-heads.png) · [a-layers](figures/a-layers.png)",
     ]
-
-
-def test_every_figure_of_the_papers_has_a_place():
-    page = figures_document("glue-minilm", "glue-mpnet")
-    assert (ROOT / "docs" / "figures.md").read_text(encoding="utf-8") == page
-    assert page.count("\n## ") == 6
-    assert page.count("| MiniLM | MPNet |") == 6
-    values = re.findall(r" \| (same quantity|other quantity|missing) \| ", page)
-    assert len(values) == page.count("\n| ") - 6
-    assert {*values} == {"same quantity", "other quantity", "missing"}
