@@ -322,7 +322,7 @@ results.save_table(transfer, "michel_transfer")
 results.save_claim("M4", measures.agreement_of_effects(results.load_table("michel_transfer")))
 
 # %% [markdown]
-# Changes of the accuracy, as in the paper, when a head is ablated, on one set and on the other; the two heads with the largest changes
+# Changes of the accuracy, as in the paper, when a head is ablated, on one set and on the other; the heads with the two largest changes
 # are named. Above each panel stand the correlations of the changes of accuracy, of the AUC and of the loss. Claim M4 is judged on the
 # AUC: with few sequences most heads change no answer or one.
 

@@ -205,7 +205,7 @@ finding(
 
 # %% [markdown]
 # A band beside the diagonal that runs from one text to the other links equal or similar words. The paper describes such heads in its
-# section 5: the two heads on which STS-B and RTE rely most have high weights for words that appear in both sentences. Claim K9
+# section 5: two heads, on which STS-B and RTE rely most, have high weights for words that appear in both sentences. Claim K9
 # ([07_kovaleva_disable](07_kovaleva_disable.ipynb)) asks for them, and [11_matching](11_matching_all.ipynb) is about the heads that draw the band.
 #
 # ## How frequent are they? (figure 2)
