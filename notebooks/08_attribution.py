@@ -23,7 +23,7 @@
 #
 # An entry of attribution is the Frobenius norm of a block of the Jacobian; each row is divided by its sum, as in attention.
 #
-# *Source: Pascual et al. 2021 (abstract), Brunner et al. 2020 (effective attention). Norm and estimator are our choice. Layers and heads
+# *Source: Pascual et al. 2021 (abstract), Brunner et al. 2020 (hidden token attribution, effective attention). Norm and estimator are our choice. Layers and heads
 # count from 0.*
 
 # %% tags=["parameters"]

@@ -18,12 +18,12 @@
 # number, no figure and no definition, so that nothing here has a published value; norm, estimator, patterns and thresholds are ours.
 # Layers and heads count from 0.
 #
-# *Source: Pascual et al. 2021 (abstract); effective attention: Brunner et al. 2020.*
+# *Source: Pascual et al. 2021 (abstract); hidden token attribution and effective attention: Brunner et al. 2020.*
 #
 # ## How it is measured
 #
 # Head $h$ of layer $l$ gives token $j$ the output $u_j = \sum_k A_{jk}\, v_k$ with the values $v_k = W_V e^{l-1}_k + b_V$. Its
-# **attribution** to the input embedding $x_i$, and its **local attribution** to the hidden state below the layer, are norms of
+# **attribution** to the input embedding $x_i$ (*hidden token attribution* of Brunner et al. 2020, of the output of a head), and its **local attribution** to the hidden state below the layer, are norms of
 # Jacobian blocks, row by row over their sum:
 #
 # $$ C_{ji} = \frac{\lVert \partial u_j / \partial x_i \rVert_F}{\sum_{i'} \lVert \partial u_j / \partial x_{i'} \rVert_F},

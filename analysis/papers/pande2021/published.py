@@ -34,6 +34,11 @@ def roles() -> pd.DataFrame:
     return table[["task", "state", "layer", "head", "role", "mean", "assigned", "basis"]]
 
 
+def local_shares() -> pd.DataFrame:
+    """Published shares of the 144 heads whose local score exceeds 1: task, window, n (sequences), share."""
+    return pd.read_csv(FOLDER / "published_local.csv")
+
+
 def compare_maps(ours: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     """Mean scores of this study and the published ones, compared over the heads of all, lower and upper layers.
 

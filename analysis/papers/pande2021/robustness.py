@@ -83,6 +83,12 @@ def label_stability(
     return by_size[["heads_full"]].first().join(means).join(spread).reset_index()
 
 
+def sample_differences(scores: xr.DataArray, others: xr.DataArray, rule: Rule = DEFAULT_RULE) -> pd.DataFrame:
+    """The table `sensitivity_sample` (docs/tables.yaml): labels on `others` compared with those on `scores`."""
+    compared = _compared(_labels(others, rule), _labels(scores, rule))
+    return compared.drop(columns="agreement").assign(n=others.sizes["sequence"]).reset_index()
+
+
 def _labels(scores: xr.DataArray, rule: Rule) -> pd.DataFrame:
     """Published labels: a row per role, with a column per head; NaN where a head cannot be tested."""
     table = published_table(scores, rule)
@@ -99,6 +105,7 @@ def _compared(labels: pd.DataFrame, default: pd.DataFrame) -> pd.DataFrame:
         "testable": default.notna().sum(axis=1),
         "heads": first.sum(axis=1),
         "heads_full": second.sum(axis=1),
+        "differ": (first != second).sum(axis=1),
         "agreement": (first == second).mean(axis=1).astype(float),
         "jaccard": (both / either.where(either > 0)).astype(float),
     }

@@ -4,7 +4,14 @@ import xarray as xr
 from headtables import score_array
 from studies import error_of
 
-from analysis.papers.pande2021.robustness import TAUS, control_table, label_stability, offset_head, tau_sweep
+from analysis.papers.pande2021.robustness import (
+    TAUS,
+    control_table,
+    label_stability,
+    offset_head,
+    sample_differences,
+    tau_sweep,
+)
 from analysis.scores.extraction import extract, extract_controls
 from analysis.statistics.roles import compose, compose_controls
 from analysis.statistics.significance import Rule, published_table
@@ -44,6 +51,14 @@ def test_labels_on_all_sequences_are_stable_and_larger_sizes_are_left_out(scores
     assert (whole["heads"] == whole["heads_full"]).all()
     assert stability["agreement"].iloc[0] < 1  # the head of mean 3.1
     assert "sizes are [500]" in error_of(label_stability, scores, [500])
+
+
+def test_labels_on_another_sample_differ_where_its_means_cross_the_threshold(scores):
+    others = scores - 0.3 * (scores["role"] == "local")  # the head of mean 3.1 loses local at 3
+    table = sample_differences(scores, others, Rule(3)).set_index("role")
+    assert table["differ"].to_dict() == {"local": 1, "nsubj": 0}
+    assert (table["heads_full"] - table["heads"]).to_dict() == {"local": 1, "nsubj": 0}
+    assert (table["n"] == scores.sizes["sequence"]).all()
 
 
 @pytest.fixture(scope="module")
