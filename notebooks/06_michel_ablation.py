@@ -330,29 +330,30 @@ results.save_claim("M4", measures.agreement_of_effects(results.load_table("miche
 accuracies = pairs[pairs["metric"] == "accuracy"].groupby(["data_a", "data_b"], sort=False)
 values = transfer.set_index(["data_a", "metric", "correlation"])["value"]
 names_of = {"accuracy": "accuracy", "auc": "AUC", "loss": "loss"}
-figure, grid = theme.rows_of_axes(len(accuracies), 2, 2.8)
-for axes, ((data_a, data_b), heads) in zip(grid, accuracies, strict=True):
-    heads = heads.assign(a=100 * heads["a"], b=100 * heads["b"])
-    axes.scatter(heads["a"], heads["b"], s=9, alpha=0.5, linewidth=0)
-    largest = heads.loc[heads[["a", "b"]].abs().max(axis=1).nlargest(2).index]
-    lines = [
-        f"{name}: r = {values[data_a, metric, 'Pearson']:.2f}, ρ = {values[data_a, metric, 'Spearman']:.2f}"
-        for metric, name in names_of.items()
-    ]
-    axes.set_title("\n".join(lines), fontsize=7.5)
-    axes.set(
-        xlabel=f"change of accuracy (points), {data_a}", ylabel=f"change of accuracy (points),\n{data_b}"
+if samples:
+    figure, grid = theme.rows_of_axes(len(accuracies), 2, 2.8)
+    for axes, ((data_a, data_b), heads) in zip(grid, accuracies, strict=True):
+        heads = heads.assign(a=100 * heads["a"], b=100 * heads["b"])
+        axes.scatter(heads["a"], heads["b"], s=9, alpha=0.5, linewidth=0)
+        largest = heads.loc[heads[["a", "b"]].abs().max(axis=1).nlargest(2).index]
+        lines = [
+            f"{name}: r = {values[data_a, metric, 'Pearson']:.2f}, ρ = {values[data_a, metric, 'Spearman']:.2f}"
+            for metric, name in names_of.items()
+        ]
+        axes.set_title("\n".join(lines), fontsize=7.5)
+        axes.set(
+            xlabel=f"change of accuracy (points), {data_a}", ylabel=f"change of accuracy (points),\n{data_b}"
+        )
+        axes.margins(0.2)
+        names = [f"{head.layer}-{head.head}" for head in largest.itertuples()]
+        name_points(axes, largest[["a", "b"]].to_numpy(), names, heads[["a", "b"]].to_numpy())
+    results.save_figure(
+        figure,
+        "michel-F2-transfer",
+        "Each point is a head, at its effect on one set and on another. A slope that rests on the named heads "
+        "alone is agreement about them, and not about the others. Above: the correlation (r) and the rank correlation (ρ) of "
+        "three measures (Figure 2 of Michel et al.).",
     )
-    axes.margins(0.2)
-    names = [f"{head.layer}-{head.head}" for head in largest.itertuples()]
-    name_points(axes, largest[["a", "b"]].to_numpy(), names, heads[["a", "b"]].to_numpy())
-results.save_figure(
-    figure,
-    "michel-F2-transfer",
-    "Each point is a head, at its effect on one set and on another. A slope that rests on the named heads "
-    "alone is agreement about them, and not about the others. Above: the correlation (r) and the rank correlation (ρ) of "
-    "three measures (Figure 2 of Michel et al.).",
-)
 
 # %%
 halves = transfer["data_a"].str.contains(",").astype(bool)
@@ -360,11 +361,14 @@ above = transfer["low"] > 0
 finding(
     f"The correlation of effects on the two data sets has an interval above 0 in {above[~halves].sum()} of {(~halves).sum()} "
     f"cases, and that of effects on halves of one set in {above[halves].sum()} of {halves.sum()}."
+    if samples
+    else f"This is not measured here, since the profile does not have both tasks: {' and '.join(transfer_sets)}."
 )
 
 # %%
 columns = ["data_a", "data_b", "metric", "correlation", "value", "low", "high", "largest"]
-transfer[columns].style.format(precision=2).hide()
+if samples:
+    display(transfer[columns].style.format(precision=2).hide())
 
 # %% [markdown]
 # ## Is the loss small enough to ignore?

@@ -199,8 +199,7 @@ results.save_figure(
 
 # %%
 finding(
-    f"Before fine-tuning, these heads have their patterns in {heads['share'].min():.0%} to {heads['share'].max():.0%} of the "
-    f"sequences of {tasks[0]}."
+    f"Before fine-tuning, each of these heads has its pattern in at least {heads['share'].min():.0%} of the sequences of {tasks[0]}."
 )
 
 # %% [markdown]
@@ -450,9 +449,10 @@ results.save_figure(
 
 # %%
 by_feature = finetuned.groupby("feature")["mean"].mean()
+others = by_feature.drop(measures.SEP)
 finding(
-    f"Mean over tasks and heads, [CLS] of the last layer attends most to {by_feature.idxmax()} ({by_feature.max():.2f}), and to "
-    f"[SEP] with {by_feature[measures.SEP]:.2f}."
+    f"Mean over tasks and heads, [CLS] of the last layer gives {by_feature[measures.SEP]:.2f} of its attention to [SEP], and of the other "
+    f"features most to {others.idxmax()} ({others.max():.2f})."
 )
 
 # %% [markdown]

@@ -145,7 +145,7 @@ def summary_table(answers: xr.Dataset) -> pd.DataFrame:
     right = right_answers(answers.isel(run=answers["trained"].values))
     runs = (runs_of(right, *key[:3], TESTS[key[3:]]).values for key in summary.index)
     intervals = [crossed_interval(part) if len(part) else (np.nan,) * 3 for part in runs]
-    summary[["trained_mean", "low", "high"]] = np.array(intervals)
+    summary[["trained_mean", "low", "high"]] = np.clip(intervals, 0, 1)
     return summary.assign(non_degenerate=means).reset_index()
 
 
