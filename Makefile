@@ -14,7 +14,7 @@ $(foreach name,RESULTS_DIR DATA_DIR PARSER,$(if $(filter ~/%,$($(name))), \
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 # Goals that need no profile; goals that need no list of its runs; and the others.
-DEVELOPMENT := help data pages notebook test test-machines lint bench install install-mpnet install-site lock clean
+DEVELOPMENT := help data pages notebook test test-slow test-all lint bench install install-mpnet install-site lock clean
 OF_PROFILE := reproduce report verify refresh
 .PHONY: $(DEVELOPMENT) $(OF_PROFILE) first plan study runs packages
 
@@ -300,14 +300,16 @@ notebook: $(ENVIRONMENT)  ## JupyterLab with working copies of the notebooks in 
 	  --LabApp.default_url=/lab/tree/workbook $(LAB)
 
 PYTEST = "$(PYTHON)" -m pytest --numprocesses $(JOBS) --dist loadfile
-test: $(ENVIRONMENT) .venv-site/ready  ## all tests (DATA_DIR and PARSER add those on real data)
+test: $(ENVIRONMENT)  ## the tests without slow ones (DATA_DIR and PARSER add those on real data)
 	$(PYTEST)
 
-# No wide vector instructions in PyTorch, oneDNN and MKL; below, the kernels of another processor in OpenBLAS.
-OTHER_ARITHMETIC := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_ENABLE_INSTRUCTIONS=SSE4_2
-test-machines: $(ENVIRONMENT)  ## the smoke study and the statistics tests under the arithmetic of other processors
-	$(OTHER_ARITHMETIC) STUDY_PROFILE=smoke OPENBLAS_CORETYPE=Haswell $(PYTEST) tests/study/test_study.py tests/statistics tests/synthesis
-	$(OTHER_ARITHMETIC) OPENBLAS_CORETYPE=Zen $(PYTEST) tests/statistics tests/synthesis
+# No wide vector instructions in PyTorch, oneDNN and MKL, and the kernels of another processor in OpenBLAS.
+OTHER_ARITHMETIC := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_ENABLE_INSTRUCTIONS=SSE4_2 OPENBLAS_CORETYPE=Haswell
+test-slow: $(ENVIRONMENT) .venv-site/ready  ## servers, browsers, packages, many kernels; the smoke study in another arithmetic
+	$(PYTEST) -m slow
+	$(OTHER_ARITHMETIC) STUDY_PROFILE=smoke $(PYTEST) tests/study/test_study.py
+
+test-all: test test-slow  ## all tests
 
 bench: $(ENVIRONMENT)  ## what scoring, testing, the companion analyses and the head explorer cost, large corpora, and threads
 	@set -e; for name in extraction significance calibration companions interventions encoders explorer scale threads; do "$(PYTHON)" benchmarks/$$name.py; done

@@ -50,6 +50,7 @@ from studies import HOUR, Study  # noqa: E402
 
 # The upper floors, whose files take longest: their tests run whole notebooks, clusters and papers.
 FIRST = ("study", "papers")
+LEFT_OUT = "slow: make test-all runs it"
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 BROWSER = os.environ.get("BROWSER_PATH") or next(filter(None, map(shutil.which, NAMES)), None)
 
@@ -60,11 +61,24 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.loadscopereorder = False
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The longest files start first, so that no worker waits for the last one."""
     place = {folder: number for number, folder in enumerate(FIRST)}
     tests = Path(__file__).parent
     items.sort(key=lambda item: place.get(item.path.relative_to(tests).parts[0], len(place)))
+    if not config.option.markexpr:
+        for item in items:
+            if item.get_closest_marker("slow"):
+                item.add_marker(pytest.mark.skip(reason=LEFT_OUT))
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    """Counts the tests that are left out, in the place of a line for each."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    slow = [report for report in skipped if LEFT_OUT in str(report.longrepr)]
+    if slow:
+        terminalreporter.stats["skipped"] = [report for report in skipped if report not in slow]
+        terminalreporter.write_line(f"{len(slow)} slow tests are left out: make test-all runs them")
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TextIO
 from unittest.mock import patch
+from weakref import WeakKeyDictionary
 
 ROOT = Path(__file__).parents[1]
 CAN_FORK = sys.platform == "linux"  # libraries of macOS do not survive a fork
@@ -210,7 +211,26 @@ def new_shell(log: TextIO):
     InteractiveShell._instance = shell
     sys.stdout, sys.stderr = Stream("stdout"), Stream("stderr")
     shell.enable_matplotlib("inline")
+    show_as_saved()
     return shell
+
+
+def show_as_saved() -> None:
+    """Cells show saved figures by their files: to draw them once more would take a fifth of a study."""
+    from IPython.core import pylabtools
+
+    from analysis.figures import pictures
+
+    save, draw, saved = pictures.save_figure, pylabtools.print_figure, WeakKeyDictionary()
+
+    def save_figure(figure, path):
+        save(figure, path)
+        saved[figure] = path.read_bytes()
+
+    def print_figure(figure, *arguments, **options):
+        return saved.get(figure) or draw(figure, *arguments, **options)
+
+    pictures.save_figure, pylabtools.print_figure = save_figure, print_figure
 
 
 def run_cell(shell, cell) -> bool:

@@ -23,6 +23,7 @@ from analysis.statistics.roles import PUBLISHED_ROLES
 from analysis.statistics.significance import published_table
 from analysis.texts.examples import Example
 
+pytestmark = pytest.mark.slow
 WORDS = "the old dog saw a red cat , and it ran away from there".split()
 TEXTS = [" ".join((WORDS * 9)[start : start + 5 + start % 60]) for start in range(60)]
 NUMBERED = (

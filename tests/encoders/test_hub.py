@@ -8,12 +8,15 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from hub import HubServer, client_environment, glue_rows, write_tiny_hub
+from loopback import ENCODER as NAME
+from loopback import glue, write_hub
 from safetensors.numpy import load_file
+from server import Server, client_environment
 
 from analysis.files import ROOT
 from analysis.texts.tasks import GLUE_TASKS
 
+pytestmark = pytest.mark.slow
 EXAMPLES = """
 import json, sys
 from analysis.texts.glue import load_examples
@@ -30,29 +33,24 @@ print(json.dumps([encoder.model.config.num_hidden_layers, encoder.model.config.n
 """
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("served")
-    write_tiny_hub(folder)
-    return folder
-
-
 def run(code: str, tasks: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess:
     """Runs code in a new process, whose Hub clients see only the given environment."""
     command = [sys.executable, "-c", code, *tasks]
     return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=3600)
 
 
-def test_examples_and_an_encoder_are_those_that_the_hub_serves(folder: Path, tmp_path: Path) -> None:
-    with HubServer(folder) as endpoint:
-        result = run(EXAMPLES + ENCODER, [*GLUE_TASKS], client_environment(endpoint, tmp_path))
+def test_examples_and_an_encoder_are_those_that_the_hub_serves(tmp_path: Path) -> None:
+    write_hub(tmp_path / "served")
+    with Server(tmp_path / "served") as hub:
+        result = run(EXAMPLES + ENCODER, [*GLUE_TASKS], client_environment(hub.endpoint, tmp_path))
     assert result.returncode == 0, result.stderr
     *examples, (layers, heads, tokens, total) = map(json.loads, result.stdout.splitlines())
+    tables = glue()
     for task, loaded in zip(GLUE_TASKS.values(), examples, strict=True):
         columns = [*(task.hub_columns or task.columns), "label"]
-        rows = glue_rows(task.config, task.splits["dev"].hub)[columns].itertuples(name=None)
+        rows = tables[task.config][task.splits["dev"].hub][columns].itertuples(name=None)
         assert loaded == [[f"{task.name}-dev-{row}", texts, label] for row, *texts, label in rows]
-    weights = load_file(folder / "models/test/tiny-bert/model.safetensors")
+    weights = load_file(tmp_path / "served/models" / NAME / "model.safetensors")
     assert (layers, heads, tokens) == (3, 4, ["it", "works", "."])
     assert total == pytest.approx(weights["bert.embeddings.word_embeddings.weight"].sum(), rel=1e-3)
 

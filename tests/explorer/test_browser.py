@@ -18,6 +18,7 @@ from analysis.statistics.roles import LABELS
 
 api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
 expect = api.expect
+pytestmark = pytest.mark.slow
 
 SVG = "{http://www.w3.org/2000/svg}"
 CONTRAST = 4.5  # of text, by the Web Content Accessibility Guidelines
@@ -31,12 +32,16 @@ def text_of(page, selector: str) -> str:
     return page.locator(selector).inner_text()
 
 
-def card(page) -> dict[str, list[str]]:
-    rows = page.locator("#card tbody tr")
-    return {row.get_attribute("data-role"): row.locator("td").all_inner_texts() for row in rows.all()}
+def number_in(text: str) -> float:
+    return float(text.replace("−", "-"))
 
 
-def test_clicks_on_a_head_on_a_role_and_on_a_name_in_the_card(show):
+def true_maps(sentence) -> np.ndarray:
+    length = len(sentence["tokens"])
+    return unpacked_attention(sentence["attention"]["pretrained"], (LAYERS, HEADS, length, length))
+
+
+def test_mouse_and_keys_choose_a_head_and_a_role(show):
     page = show()
     page.click('td[data-h="9"]')
     expect(page).to_have_url(re.compile("head=2-1"))
@@ -48,28 +53,10 @@ def test_clicks_on_a_head_on_a_role_and_on_a_name_in_the_card(show):
     page.click('#card tr[data-role="delimiter"] button')
     expect(page).to_have_url(re.compile("role=delimiter"))
     assert page.locator('[role="radio"][aria-checked="true"]').get_attribute("data-role") == "delimiter"
-
-
-def test_a_study_opens_on_its_best_matching_head(visit, tables, tmp_path):
-    """In the first task after fine-tuning, unless the address names another head."""
-    match = tables[tables["role"] == "local"].assign(role="match", mean=0.5)
-    best = {"mrpc": 2 * HEADS + 1, "sst-2": 3}
-    for (task, _), rows in match.groupby(["task", "state"]):
-        match.loc[rows.index[best[task]], "mean"] = 9
-    path = explorer(pd.concat([tables, match])).save(tmp_path / "page.html")
-    page = visit(path).ready().page
-    assert text_of(page, "#heads-title") == "3 × 4 heads: mean score of match"
-    assert text_of(page, "#h-card").startswith("Head 2-1 ")
-    page = visit(path, "#head=0-2").ready().page
-    assert text_of(page, "#h-card").startswith("Head 0-2 ")
-
-
-def test_keys_move_in_the_grid(show):
-    page = show("#head=1-1")
-    page.focus('td[data-h="5"]')
+    page.focus('td[data-h="9"]')
     for key, expected in {
-        "ArrowUp": "2-1", "ArrowUp ": "2-1", "ArrowRight": "2-2", "End": "2-3", "Home": "2-0",
-        "PageDown": "0-0", "ArrowLeft": "0-0", "PageUp": "2-0", "ArrowDown": "1-0",
+        "ArrowDown": "1-1", "ArrowUp": "2-1", "ArrowUp ": "2-1", "ArrowRight": "2-2", "End": "2-3", "Home": "2-0",
+        "PageDown": "0-0", "ArrowLeft": "0-0", "PageUp": "2-0",
     }.items():  # fmt: skip
         page.keyboard.press(key.strip())
         expect(page).to_have_url(re.compile(f"head={expected}"))
@@ -85,63 +72,48 @@ def test_everything_is_reached_by_tab(show):
     assert reached >= {*"skip task state by roles grid top card sentence toggles tokens".split()}
 
 
-def test_card_against_the_tables(show, tables):
-    page = show("#task=mrpc&state=finetuned&head=1-2")
-    rows = tables[(tables["task"] == "mrpc") & (tables["layer"] == 1) & (tables["head"] == 2)]
-    here, there = (rows[rows["state"] == state].set_index("role") for state in ("finetuned", "pretrained"))
-    group = tables[(tables["task"] == "mrpc") & (tables["state"] == "finetuned")]
-    for role, (_, interval, published, corrected, rank, change, n) in card(page).items():
-        row = here.loc[role]
-        numbers = [float(number) for number in re.findall(r"[\d.]+", interval)]
-        assert numbers == pytest.approx([row["mean"], row["low"], row["high"]], abs=0.006)
-        labels = [published.endswith("yes"), corrected.endswith("yes")]
-        assert labels == [row["assigned"], row["assigned_corrected"]]
-        means = group.loc[group["role"] == role, "mean"]
-        assert rank == f"{int((means > row['mean']).sum()) + 1}/12"
-        difference = row["mean"] - there.loc[role, "mean"]
-        assert float(change.replace("−", "-")) == pytest.approx(difference, abs=0.011)
-        assert int(n) == row["n"]
+def test_a_study_opens_on_its_best_matching_head(visit, tables, tmp_path):
+    """In the first task after fine-tuning, unless the address names a head; coloured by the first other number."""
+    match = tables[tables["role"] == "local"].assign(role="match", mean=0.5)
+    best = {"mrpc": 2 * HEADS + 1, "sst-2": 3}
+    for (task, _), rows in match.groupby(["task", "state"]):
+        match.loc[rows.index[best[task]], "mean"] = 9
+    for values, coloured in ((None, "mean"), (value_tables(), "value:ablation effect")):
+        path = explorer(pd.concat([tables, match]), values=values).save(tmp_path / "page.html")
+        page = visit(path).ready().page
+        assert text_of(page, "#h-card").startswith("Head 2-1 ")
+        assert page.locator('[role="radio"][aria-checked="true"]').get_attribute("data-role") == "match"
+        expect(page.locator("#by")).to_have_value(coloured)
+    assert text_of(visit(path, "#head=0-2").ready().page, "#h-card").startswith("Head 0-2 ")
 
 
-def test_cells_against_the_tables(show, tables):
-    page = show("#task=sst-2&state=pretrained&role=nsubj")
-    words = {(True, True): ", published and corrected", (True, False): ", published only"}
-    words |= {(False, True): ", corrected only", (False, False): ""}
-    for row in tables.query("task == 'sst-2' and state == 'pretrained' and role == 'nsubj'").itertuples():
-        label = words[bool(row.assigned), bool(row.assigned_corrected)]
-        expected = f"layer {row.layer} head {row.head}: {row.mean:.1f}{label}"
-        assert cell_name(page, row.layer * HEADS + row.head) == expected
-
-
-def test_three_labels(visit, tmp_path):
+def test_card_and_cells_against_the_tables(visit, tmp_path):
+    """Interval, three labels, rank, change by fine-tuning and sequences of a head; mean and labels of every head."""
     tables = role_tables(controlled=True)
     path = explorer(tables).save(tmp_path / "explorer.html")
-    page = visit(path, "#task=mrpc&state=finetuned&role=local&head=0-1").ready().page
-    rows = tables.query("task == 'mrpc' and state == 'finetuned' and role == 'local'")
+    page = visit(path, "#task=mrpc&state=finetuned&role=local&head=1-2").ready().page
+    group = tables.query("task == 'mrpc' and state == 'finetuned'")
+    before = tables.query("task == 'mrpc' and state == 'pretrained'").set_index(["role", "layer", "head"])[
+        "mean"
+    ]
+    for row in group.query("layer == 1 and head == 2").itertuples():
+        cells = page.locator(f'#card tr[data-role="{row.role}"] td').all_inner_texts()
+        _, interval, published, corrected, controlled, share, rank, change, n = cells
+        numbers = [float(number) for number in re.findall(r"[\d.]+", interval)]
+        assert numbers == pytest.approx([row.mean, row.low, row.high], abs=0.006)
+        labels = [text.endswith("yes") for text in (published, corrected, controlled)]
+        assert labels == [getattr(row, column) for column in LABELS]
+        assert float(share) == pytest.approx(row.control_mean / row.mean, abs=0.006)
+        assert rank == f"{int((group.loc[group['role'] == row.role, 'mean'] > row.mean).sum()) + 1}/12"
+        assert number_in(change) == pytest.approx(row.mean - before[row.role, 1, 2], abs=0.011)
+        assert int(n) == row.n
+    rows = group.query("role == 'local'")
     assert rows[[*LABELS]].drop_duplicates().shape[0] > 4
-    row, cells = rows.query("layer == 0 and head == 1").iloc[0], card(page)["local"]
-    assert [text.endswith("yes") for text in cells[2:5]] == row[[*LABELS]].tolist()
-    assert float(cells[5]) == pytest.approx(row["control_mean"] / row["mean"], abs=0.006)
     for row in rows.itertuples():
         words = cell_name(page, row.layer * HEADS + row.head)
-        assert {label for label in LABELS.values() if label in words} == {
-            label for column, label in LABELS.items() if getattr(row, column)
-        }
-
-
-def true_maps(sentence) -> np.ndarray:
-    length = len(sentence["tokens"])
-    return unpacked_attention(sentence["attention"]["pretrained"], (LAYERS, HEADS, length, length))
-
-
-def test_words_say_the_largest_weights(show, sentences):
-    sentence = sentences[0]
-    page = show(f"#task=mrpc&state=pretrained&head=2-3&sentence={sentence['id']}&token=4")
-    weights = true_maps(sentence)[2, 3]
-    assert text_of(page, "#words").endswith(largest(weights[4], sentence["tokens"]))
-    page.click("#direction")
-    expect(page.locator("#words")).to_contain_text("gets most attention from")
-    assert text_of(page, "#words").endswith(largest(weights[:, 4], sentence["tokens"]))
+        assert words.startswith(f"layer {row.layer} head {row.head}: {row.mean:.1f}")
+        expected = {label for column, label in LABELS.items() if getattr(row, column)}
+        assert {label for label in LABELS.values() if label in words} == expected
 
 
 def largest(weights: np.ndarray, tokens: list[str]) -> str:
@@ -150,22 +122,20 @@ def largest(weights: np.ndarray, tokens: list[str]) -> str:
     return ", ".join(f"{tokens[j]} {100 * weights[j]:.{int(weights[j] < 0.0995)}f} %" for j in best)
 
 
-def test_matrix_says_the_exact_weight(show, sentences):
-    sentence = sentences[0]
-    page = show(f"#task=mrpc&state=pretrained&head=1-2&sentence={sentence['id']}")
+def test_words_matrix_and_score_of_a_sentence(show, sentences, tables):
+    sentence = sentences[1]
+    page = show(f"#task=mrpc&state=pretrained&role=local&head=2-3&sentence={sentence['id']}&token=4")
+    weights, tokens = true_maps(sentence)[2, 3], sentence["tokens"]
+    assert text_of(page, "#words").endswith(largest(weights[4], tokens))
+    page.click("#direction")
+    expect(page.locator("#words")).to_contain_text("gets most attention from")
+    assert text_of(page, "#words").endswith(largest(weights[:, 4], tokens))
     box = page.locator("#map canvas").bounding_box()
-    length = len(sentence["tokens"])
-    cell = box["width"] / length
+    cell = box["width"] / len(tokens)
     page.mouse.move(box["x"] + 5.5 * cell, box["y"] + 3.5 * cell)
-    weight = true_maps(sentence)[1, 2, 3, 5]
-    expected = f"{sentence['tokens'][3]} → {sentence['tokens'][5]}: {100 * weight:.1f} %"
-    expect(page.locator("#weight")).to_contain_text(expected)
-
-
-def test_score_of_the_sentence_beside_the_mean_of_the_task(show, sentences, tables):
-    page = show(f"#task=mrpc&state=pretrained&role=local&head=0-3&sentence={sentences[1]['id']}")
-    score = sentences[1]["scores"]["local"]["pretrained"][3]
-    query = "task == 'mrpc' and state == 'pretrained' and role == 'local' and layer == 0 and head == 3"
+    expect(page.locator("#weight")).to_contain_text(f"{tokens[3]} → {tokens[5]}: {100 * weights[3, 5]:.1f} %")
+    score = sentence["scores"]["local"]["pretrained"][2 * HEADS + 3]
+    query = "task == 'mrpc' and state == 'pretrained' and role == 'local' and layer == 2 and head == 3"
     mean = tables.query(query)["mean"].item()
     assert f"score {score:.2f}; mean over the mrpc sample {mean:.2f}." in text_of(page, "#score")
 
@@ -174,13 +144,13 @@ def test_other_numbers_on_the_card_and_in_the_grid(show):
     page = show("#task=mrpc&state=finetuned&head=2-1")
     medians = value_tables()["ablation effect"].groupby(["layer", "head"])["value"].median()
     _, value, rank = text_of(page, '[data-value="ablation effect"]').split("\t")
-    assert float(value.replace("−", "-")) == pytest.approx(medians[2, 1], rel=0.01)
+    assert number_in(value) == pytest.approx(medians[2, 1], rel=0.01)
     assert rank == f"{(medians > medians[2, 1]).sum() + 1}/12"
     page.click('[data-value="ablation effect"] button')
     assert text_of(page, "#heads-title") == "3 × 4 heads: ablation effect"
     for (layer, head), median in medians.items():
         words = cell_name(page, layer * HEADS + head).split(": ")[1]
-        assert float(words.replace("−", "-")) == pytest.approx(median, rel=0.01)
+        assert number_in(words) == pytest.approx(median, rel=0.01)
     page.select_option("#task", "sst-2")  # which has only the numbers of the encoder
     expect(page.locator("#by")).to_have_value("mean")
     [row] = page.locator("#values [data-value]").all()
@@ -236,17 +206,6 @@ def place_of(page, name: str) -> tuple[float, float]:
     return float(mark.get_attribute("cx")), float(mark.get_attribute("cy"))
 
 
-def test_a_study_with_other_numbers_opens_coloured_by_the_first_of_them(visit, tables, sentences, tmp_path):
-    match = tables[tables["role"] == "block"].assign(role="match")
-    study = explorer(pd.concat([tables, match]), sentences, values=value_tables())
-    page = visit(study.save(tmp_path / "explorer.html")).ready().page
-    rows = match[(match["task"] == "mrpc") & (match["state"] == "finetuned")]
-    best = rows.loc[rows["mean"].astype(float).idxmax()]
-    assert text_of(page, "#h-card").startswith(f"Head {best['layer']}-{best['head']} ")
-    assert page.locator('[role="radio"][aria-checked="true"]').get_attribute("data-role") == "match"
-    expect(page.locator("#by")).to_have_value(f"value:{next(iter(value_tables()))}")
-
-
 def saved(page, button: str) -> bytes:
     with page.expect_download() as download:
         page.click(button)
@@ -282,17 +241,13 @@ def test_pictures_are_saved(show, sentences):
         assert picture.width == 2 * (30 + 46 * HEADS + 4)
 
 
-def test_texts_stay_texts(visit, tiny, tmp_path):
+def test_texts_stay_texts_and_the_browser_refuses_the_network(visit, tiny, tmp_path):
     text = "</script><script>document.title = 'lost'</script><img src=x onerror=alert(1)> dog"
-    page = visit(head_view(tiny, text).save(tmp_path / "x.html")).ready().page
+    visited = visit(head_view(tiny, text).save(tmp_path / "x.html")).ready()
+    page = visited.page
     assert page.title() == "Head explorer"
     assert page.locator("img").count() == 0
     assert "script" in text_of(page, "#tokens")
-
-
-def test_the_browser_refuses_the_network(visit, study_page):
-    visited = visit(study_page).ready()
-    page = visited.page
     refused = page.evaluate(
         """() => new Promise((resolve) => {
           document.addEventListener("securitypolicyviolation", (event) => resolve(event.violatedDirective));
@@ -304,16 +259,13 @@ def test_the_browser_refuses_the_network(visit, study_page):
     visited.requests.clear()  # the browser may report a refused request as a started one
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_contrast_on_every_colour_of_a_cell(visit, study_page, scheme):
+def test_contrast_on_every_colour_of_a_cell(visit, study_page):
     """The test needs access to the page's functions."""
-    path, text = study_page.with_name(f"open-{scheme}.html"), study_page.read_text(encoding="utf-8")
+    path, text = study_page.with_name("open.html"), study_page.read_text(encoding="utf-8")
     assert text.count("\nstart();") == 1
     named = "\nwindow.colours = { ramp, changeColour, inkOn, luminance };\nstart();"
     path.write_text(text.replace("\nstart();", named), encoding="utf-8")
-    page = visit(path, color_scheme=scheme).ready().page
-    least = page.evaluate(
-        """() => {
+    least = """() => {
           const { ramp, changeColour, inkOn, luminance } = window.colours;
           const shares = Array.from({ length: 2001 }, (_, i) => i / 1000 - 1);
           const all = [...shares.map((share) => ramp((share + 1) / 2)), ...shares.map(changeColour)];
@@ -323,19 +275,19 @@ def test_contrast_on_every_colour_of_a_cell(visit, study_page, scheme):
           };
           return Math.min(...all.map(ratio));
         }"""
-    )
-    assert least >= CONTRAST
+    for scheme in ("light", "dark"):
+        assert visit(path, color_scheme=scheme).ready().page.evaluate(least) >= CONTRAST
 
 
-@pytest.mark.parametrize("width", [390, 1024, 1600])
-def test_nothing_leaves_the_page_sideways(show, width):
-    page = show(width=width)
-    for mode in ("mean", "attention"):
-        page.select_option("#by", mode)
+def test_nothing_leaves_the_page_sideways(show):
+    for width in (390, 1024, 1600):
+        page = show(width=width)
+        for mode in ("mean", "attention"):
+            page.select_option("#by", mode)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.keyboard.press("v")
+        expect(page.locator("#map line").first).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.keyboard.press("v")
-    expect(page.locator("#map line").first).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_views_of_a_notebook_stand_side_by_side(visit, tiny, tables, tmp_path):

@@ -22,6 +22,7 @@ from analysis.files import ROOT
 
 api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
 expect = api.expect
+pytestmark = pytest.mark.slow
 
 PARAMETERS = '# %% tags=["parameters"]\npoints = 3\n'
 FIGURE = """import matplotlib.pyplot as plt

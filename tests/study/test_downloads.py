@@ -2,22 +2,17 @@
 
 import hashlib
 import io
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 import yaml
-from fileserver import FileServer
-from hub import HubServer, client_environment, write_tiny_hub
+from server import Server
 from studies import error_of
 
 from analysis.errors import InputError
-from analysis.files import DATA, ROOT, data_folder, expand
+from analysis.files import DATA, data_folder, expand
 from analysis.study import downloads
-from analysis.texts.glue import load_examples
-from analysis.texts.tasks import GLUE_TASKS
 
 TEXT = bytes(range(256)) * 600
 SHA = hashlib.sha256(TEXT).hexdigest()
@@ -38,16 +33,19 @@ MEMBERS = {f"{INSIDE}meta.json": "{}", f"{INSIDE}parser/model": "weights", "else
 
 
 @pytest.fixture
-def server():
-    files = {"a.txt": TEXT, "b.txt": b"second", "pipeline.whl": zip_archive(MEMBERS)}
-    with FileServer(files) as running:
+def server(tmp_path):
+    folder = tmp_path / "served"
+    folder.mkdir()
+    for name, content in {"a.txt": TEXT, "b.txt": b"second", "pipeline.whl": zip_archive(MEMBERS)}.items():
+        (folder / name).write_bytes(content)
+    with Server(folder) as running:
         yield running
 
 
 @pytest.fixture
 def sources(tmp_path, server):
     def write(**fields) -> Path:
-        source = {"terms": "free", "url": server.address, "files": {"a.txt": SHA}} | fields
+        source = {"terms": "free", "url": f"{server.endpoint}/{{name}}", "files": {"a.txt": SHA}} | fields
         path = tmp_path / "sources.yaml"
         path.write_text(yaml.safe_dump({"texts": source}))
         return path
@@ -70,7 +68,7 @@ def test_files_come_once_with_their_terms(sources, server, tmp_path, capsys):
     [
         (lambda server: server.cut.add("a.txt"), ""),  # in the middle
         (lambda server: server.status.update({"a.txt": 403}), "403 Client Error"),
-        (lambda server: server.files.update({"a.txt": b"changed"}), "does not match the known hash"),
+        (lambda server: (server.folder / "a.txt").write_bytes(b"changed"), "does not match the known hash"),
     ],
 )
 def test_a_fault_of_the_server_is_one_line_and_the_next_call_brings_the_file(
@@ -83,7 +81,7 @@ def test_a_fault_of_the_server_is_one_line_and_the_next_call_brings_the_file(
     assert message.endswith("; run make data again: it downloads what is not there yet")
     assert [*(tmp_path / "data/texts").iterdir()] == []
     server.status.clear()
-    server.files["a.txt"] = TEXT
+    (server.folder / "a.txt").write_bytes(TEXT)
     downloads.bring(sources(), tmp_path / "data")
     assert (tmp_path / "data/texts/a.txt").read_bytes() == TEXT
 
@@ -121,7 +119,7 @@ def test_a_folder_of_an_archive_comes_once(sources, tmp_path, server):
     ],
 )
 def test_of_another_archive_nothing_is_kept(sources, server, tmp_path, archive, message):
-    server.files["pipeline.whl"] = archive
+    (server.folder / "pipeline.whl").write_bytes(archive)
     assert message in error_of(downloads.bring, sources(**PACKED), tmp_path / "data")
     assert [*(tmp_path / "data").iterdir()] == []
 
@@ -131,45 +129,10 @@ def test_of_another_archive_nothing_is_kept(sources, server, tmp_path, archive, 
 )
 def test_no_member_leaves_the_folder(sources, server, tmp_path, name):
     members = MEMBERS | {name.format(tmp_path=tmp_path): "../.."}
-    server.files["pipeline.whl"] = zip_archive(members, link=f"{INSIDE}link")
+    (server.folder / "pipeline.whl").write_bytes(zip_archive(members, link=f"{INSIDE}link"))
     downloads.bring(sources(**PACKED), tmp_path / "data")
     assert [*tmp_path.rglob("outside")] == [*(tmp_path / "data/texts").rglob("outside")]
     assert not [path for path in tmp_path.rglob("*") if path.is_symlink()]
-
-
-def test_glue_of_the_hub_becomes_the_files_that_glue_ships(tmp_path):
-    """The same command brings running text and an encoder."""
-    write_tiny_hub(tmp_path / "served")
-    lines = {
-        "dataset": "nyu-mll/glue",
-        "config": "cola",
-        "split": "test",
-        "column": "sentence",
-        "file": "t.raw",
-    }
-    listed = {
-        "glue": {"terms": "their owners'", "glue": "nyu-mll/glue"},
-        "running": {"terms": "free", "lines": lines},
-        "tiny": {"terms": "free", "encoder": "test/tiny-bert"},
-    }
-    (tmp_path / "sources.yaml").write_text(yaml.safe_dump(listed))
-    with HubServer(tmp_path / "served") as endpoint:
-        done = subprocess.run(
-            [sys.executable, "-m", "analysis.study.downloads", "--sources", tmp_path / "sources.yaml"],
-            env=client_environment(endpoint, tmp_path / "home") | {"DATA_DIR": str(tmp_path / "data")},
-            cwd=ROOT, capture_output=True, text=True, timeout=3600,
-        )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    for task in GLUE_TASKS.values():
-        for split in task.splits:
-            examples = load_examples(task.name, tmp_path / "data/glue", split)
-            assert len(examples) == 20
-            assert examples[3].text_a.startswith("The ")
-            labels = {example.label for example in examples}
-            assert labels == ({None} if split.startswith("test") else {0, 1, 0.25, 1.25} & labels)
-            assert split.startswith("test") or len(labels) == 2
-    assert len((tmp_path / "data/running/t.raw").read_text().splitlines()) == 20
-    assert list((tmp_path / "home").rglob("model.safetensors"))
 
 
 def test_paths_name_what_was_brought_unless_variables_are_set(tmp_path, monkeypatch):

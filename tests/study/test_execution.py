@@ -99,6 +99,7 @@ def test_run_with_another_value_leaves_the_results_alone(study: Study, capsys, c
     assert f"01_first-mrpc started: results go to {scratch}/" in capsys.readouterr().out.splitlines()
 
 
+@pytest.mark.slow
 def test_nothing_of_the_users_environment_acts(study: Study, monkeypatch, capsys):
     """Start-up files, a backend without pictures, a part of a cluster, another package; results lie where they should.
 
@@ -135,6 +136,7 @@ def test_wrong_settings_are_one_line(study: Study, capsys, setting: str, words: 
     assert words in line
 
 
+@pytest.mark.slow
 def test_cost_of_a_run(study: Study):
     """CPU seconds of the kernel and of what it starts; where all was cached, the cost of the run before it stays."""
     burn = "import time\nwhile time.process_time() < 3: pass"
@@ -180,6 +182,7 @@ sys.exit(main(["01_first-mrpc", "--profile", "quick", "--keep"]))
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_run_that_another_process_is_doing(study: Study):
     """The second process waits, and does not repeat it."""
     study.notebook("01_first", "import time\ntime.sleep(3)")
@@ -193,9 +196,13 @@ def test_run_that_another_process_is_doing(study: Study):
 @pytest.mark.parametrize(
     ("cell", "reason"),
     [
-        ("raise ValueError('two\\nlines')", "ValueError: two lines"),
+        pytest.param("raise ValueError('two\\nlines')", "ValueError: two lines", marks=pytest.mark.slow),
         ("raise InputError('row 3 is empty: fill it')", "row 3 is empty: fill it"),
-        ("os.kill(os.getpid(), signal.SIGKILL)", "Kernel died: is there enough memory?"),
+        pytest.param(
+            "os.kill(os.getpid(), signal.SIGKILL)",
+            "Kernel died: is there enough memory?",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_failing_notebook(study: Study, capsys, cell: str, reason: str):
@@ -214,6 +221,7 @@ def test_failing_notebook(study: Study, capsys, cell: str, reason: str):
     assert "got here\n" in [output.get("text") for output in outputs]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["inline", "Agg"])
 def test_a_saved_figure_stands_above_its_caption_once(study: Study, backend: str):
     copy = execute(study, STORE, f"plt.switch_backend({backend!r})\n{DRAW}\nprint('below')")
@@ -238,6 +246,7 @@ def results(study: Study) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("signum", "cells_done"), [(signal.SIGINT, 2), (signal.SIGKILL, 3)])
 def test_stopped_run(study: Study, signum: int, cells_done: int):
     """Wherever it is stopped, the results of the run before stay, and the next run replaces them all."""
@@ -261,6 +270,7 @@ def test_stopped_run(study: Study, signum: int, cells_done: int):
     assert not [name for name in before if after[name] == before[name]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moves", [1, 3])
 def test_run_that_is_killed_while_its_files_move(study: Study, moves: int, capsys):
     """The next call moves the others and does not repeat the run; the record comes last, before the stamp of Make."""

@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import nbformat
@@ -24,7 +24,8 @@ from consistency import (
     faults_of_index,
     without_meaning,
 )
-from loopback import ENCODER, HEADS, LAYERS, THIRD, TUNED, loopback, small_paper
+from forks import forking
+from loopback import ENCODER, ROWS, THIRD, TUNED, loopback, small_paper
 from studies import Tree, runs_of, saved, started, values_of
 
 from analysis.encoders.models import load_encoder
@@ -36,7 +37,8 @@ from analysis.study.profiles import parameters
 from analysis.study.provenance import records_in
 from analysis.study.results import Results
 from analysis.study.runs import STATES
-from analysis.texts.tasks import original
+from analysis.texts.glue import load_examples
+from analysis.texts.tasks import GLUE_TASKS, original
 
 PROFILE = os.environ.get("STUDY_PROFILE", "paper")
 TOY = PROFILE == "smoke"
@@ -48,7 +50,7 @@ SEEDS = PARAMETERS_OF_RUNS["seeds"]
 REFERENCE_RUN = {"pretrained": "pretrained", "finetuned": f"finetuned-{SEEDS[0]}"}  # whose heads are shown
 RUNS = ["pretrained", *(f"finetuned-{seed}" for seed in SEEDS)]
 MAPS = ("", "-shuffled", "-twin", "-spread")
-SHAPE = (3, 4) if TOY else (LAYERS, HEADS)
+SHAPE = (3, 4)
 SEQUENCES = PARAMETERS_OF_RUNS["n"]
 
 CHECKPOINTS = TASKS if TOY else TUNED
@@ -73,7 +75,7 @@ class Ran(Tree):
 
 @pytest.fixture(scope="session")
 def study(tmp_path_factory) -> Ran:
-    """The study after the one whole run of the tests, two notebooks at a time."""
+    """The study after a whole run, two notebooks at a time in forked processes."""
     folder = tmp_path_factory.mktemp("study")
     tree = Ran.new(folder, "benchmarks", "notebooks", "profiles", profile=PROFILE)
     with pytest.MonkeyPatch.context() as patch, ExitStack() as servers:
@@ -89,7 +91,8 @@ def study(tmp_path_factory) -> Ran:
                 patch.delenv(name, raising=False)
             brought = tree.make("data", f"SOURCES={sources}")
             assert brought.returncode == 0, brought.stderr[-3000:]
-        done = tree.make("reproduce", "JOBS=2")
+        with forking(tree.repository) as python:
+            done = replace(tree, python=python).make("reproduce", "JOBS=2")
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stderr == ""
     assert len(done.stdout.splitlines()) == 2 * len(NOTEBOOKS) + len(PAPERS) + 2
@@ -158,8 +161,12 @@ def test_results_agree_with_each_other_and_with_the_scripts(study: Ran, monkeypa
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_executed_notebook(study: Ran, name: str):
+    check_copy(study, name)
+
+
+def check_copy(tree: Tree, name: str) -> None:
     """All cells ran in order without failures, and nothing reveals the machine or the time."""
-    path = study.folder / "notebooks" / f"{name}.ipynb"
+    path = tree.folder / "notebooks" / f"{name}.ipynb"
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -168,9 +175,52 @@ def test_executed_notebook(study: Ran, name: str):
     assert {output.output_type for output in outputs} <= {"stream", "display_data", "execute_result"}
     assert outputs
     text = path.read_text(encoding="utf-8")
-    traces = (str(ROOT), f"{Path.home()}/", "/site-packages/", "ipykernel_", "start_time")
+    traces = (
+        str(ROOT),
+        str(tree.repository),
+        f"{Path.home()}/",
+        "/site-packages/",
+        "ipykernel_",
+        "start_time",
+    )
     assert [trace for trace in traces if trace in text] == []
     assert not {"papermill", "execution"} & {key for cell in notebook.cells for key in cell.metadata}
+
+
+@pytest.mark.skipif(TOY, reason="it runs with profile paper")
+def test_one_paper_as_a_user_runs_it(study: Ran):
+    """In kernels of their own, for one task: copies with their links, tables with their records, and nothing else."""
+    like = "like: smoke\ncommon: {tasks: [toy-mrpc]}\nnot_run: [12_encoders]\n"
+    (study.repository / "profiles/one.yaml").write_text(like)
+    tree = replace(study, profile="one")
+    done = tree.make("reproduce", "PAPERS=pande2021", "JOBS=2")
+    assert (done.returncode, done.stderr) == (0, "")
+    papers = ("00_", "01_", "02_", "03_", "04_", "98_", "99_")
+    names = {name for name in runs_of("smoke") if name.startswith(papers) and "sst-2" not in name}
+    assert started(done) == names
+    for folder, suffix in (("notebooks", "ipynb"), ("provenance", "json")):
+        assert {path.name for path in (tree.folder / folder).iterdir()} == {
+            f"{name}.{suffix}" for name in names
+        }
+    for name in names:
+        check_copy(tree, name)
+    for faults in (copies_of_other_code, cells_with_extra_pictures, faults_of_index, without_meaning):
+        assert not faults(tree.folder), faults.__name__
+    recorded = {table for record in records_in(tree.folder).values() for table in record["tables"]}
+    assert recorded == {path.stem for path in (tree.folder / "tables").iterdir()}
+    assert [*(tree.folder / "cache/running").iterdir()] == []
+
+
+@pytest.mark.skipif(TOY, reason="profile smoke reads no data")
+def test_data_are_the_files_that_glue_ships(study: Ran):
+    """`make data` writes every split of every task of the Hub."""
+    for task in GLUE_TASKS.values():
+        for split in task.splits:
+            examples = load_examples(task.name, study.repository / "data/cache/glue", split)
+            assert len(examples) == ROWS
+            labels = {example.label for example in examples}
+            assert labels == ({None} if split.startswith("test") else {0, 1, 0.25, 1.25} & labels)
+            assert split.startswith("test") or len(labels) == 2
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS)

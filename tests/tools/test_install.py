@@ -235,6 +235,7 @@ def alone(wheel: Path, folder: Path, *arguments: str) -> subprocess.CompletedPro
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=3600)
 
 
+@pytest.mark.slow
 def test_the_wheel_has_every_file_of_the_package(wheel):
     expected, installed = (
         {path.relative_to(root).as_posix() for path in (root / "analysis").rglob("*") if path.is_file()}
@@ -243,6 +244,7 @@ def test_the_wheel_has_every_file_of_the_package(wheel):
     assert {path for path in expected if "__pycache__" not in path} == installed
 
 
+@pytest.mark.slow
 def test_a_script_that_shadows_the_package_has_the_message_of_the_document(wheel, tmp_path):
     (tmp_path / "analysis.py").write_text("from analysis import extract\n")
     done = alone(wheel, tmp_path, "analysis.py")
@@ -267,6 +269,7 @@ PUBLIC = """Example Relation InputError Results SIEVES TASKS load_encoder load_e
 published_table sieve head_view predict single_heads""".split()
 
 
+@pytest.mark.slow
 def test_the_public_names_work_from_a_wheel(wheel, tmp_path):
     done = alone(wheel, tmp_path, "-c", LIBRARY)
     assert done.returncode == 0, done.stderr
@@ -279,6 +282,7 @@ def test_the_public_names_work_from_a_wheel(wheel, tmp_path):
     assert [*tmp_path.iterdir()] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "message"),
     [

@@ -62,6 +62,7 @@ def test_the_citation_has_a_year_and_the_version_of_the_package():
     assert citation["date-released"].year >= 2026
 
 
+@pytest.mark.slow
 def test_the_source_distribution_is_the_whole_study(tmp_path: Path):
     listed = git("ls-files", "-z")
     if listed is None:

@@ -13,6 +13,7 @@ from studies import HOUR
 
 from analysis.files import ROOT
 
+pytestmark = pytest.mark.slow
 RUNS = ("06_michel_ablation", "99_summary")  # with formulas, figures, folded set-up and tables
 LOADS = {"script": "src", "img": "src", "iframe": "src", "link": "href"}
 
