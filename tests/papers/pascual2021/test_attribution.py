@@ -24,10 +24,10 @@ def sequence(tiny: Encoder) -> Layout:
     return layouts(tiny.tokenizer, EXAMPLES)[1]
 
 
-def maps_of(encoder: Encoder, batch: list[Layout], source, **options) -> torch.Tensor:
+def maps_of(encoder: Encoder, batch: list[Layout], source, check: bool = False) -> torch.Tensor:
     """The maps of a padded batch: (layer, sequence, head, token, token)."""
     result: list[torch.Tensor] = []
-    source.read(encoder, batch, lambda _, maps: result.append(maps), **options)
+    source.prepare(encoder, batch)(batch, lambda _, maps: result.append(maps), check=check)
     return torch.stack(result)
 
 
