@@ -1,6 +1,6 @@
 """Sources of maps: attention, maps made from it, and controls, such as twins, which depend on position alone."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
 from functools import partial
 from zlib import crc32
@@ -178,9 +178,9 @@ def _read_twins(
         read(layer, twin_maps)
 
 
-def real_tokens(longest: int, batch: Sequence[Layout], device: torch.device) -> Bool[Tensor, "batch token"]:
+def real_tokens(longest: int, batch: Sequence[Sized], device: torch.device) -> Bool[Tensor, "batch token"]:
     """True for tokens, False for padding."""
-    lengths = torch.tensor([len(layout) for layout in batch], device=device)
+    lengths = torch.tensor([len(sequence) for sequence in batch], device=device)
     return torch.arange(longest, device=device) < lengths[:, None]
 
 

@@ -13,6 +13,7 @@ import xarray as xr
 from jaxtyping import Bool, Float, Int, Shaped
 from scipy import optimize, stats
 from statsmodels.stats.power import TTestPower
+from statsmodels.stats.proportion import proportion_confint
 
 from analysis.statistics.answers import LOSS, METRICS, PEARSON, Labels, divided
 from analysis.statistics.bootstrap import bca
@@ -41,15 +42,10 @@ def change_interval(gains: Counts, lost: Counts, n: int, alpha: float = 0.05) ->
     total, change = n + 2, gains - lost
     error = np.sqrt(gains + lost + 1 - change**2 / total) / total
     wald = change / total + stats.norm.ppf(1 - alpha / 2) * error * np.array([[-1], [1]])
-    (fewest, most), (fewest_lost, most_lost) = (share_limits(count, n, alpha / 2) for count in (gains, lost))
+    (fewest, most), (fewest_lost, most_lost) = (
+        proportion_confint(count, n, alpha / 2, method="beta") for count in (gains, lost)
+    )
     return np.where(gains + lost < FEW, [fewest - most_lost, most - fewest_lost], wald)
-
-
-def share_limits(successes: Counts, n: int, alpha: float) -> Ends:
-    """Both ends of the interval of Clopper and Pearson for a share of `n`."""
-    low = stats.beta.ppf(alpha / 2, successes, n - successes + 1)
-    high = stats.beta.ppf(1 - alpha / 2, successes + 1, n - successes)
-    return np.stack([np.where(successes > 0, low, 0.0), np.where(successes < n, high, 1.0)])
 
 
 class NotWorse(NamedTuple):

@@ -9,7 +9,6 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float, Int
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 
 from analysis.control_scores import DIMENSIONS as DIMENSIONS
 from analysis.errors import InputError
@@ -166,12 +165,15 @@ def adjust(p: Float[np.ndarray, "..."] | pd.Series, method: str) -> Float[np.nda
     present = ~np.isnan(adjusted)
     if present.any():
         tests = adjusted[present]
-        adjusted[present] = _holm(tests) if method == "holm" else multipletests(tests, method=method)[1]
+        if method == "holm":
+            adjusted[present] = _holm(tests)
+        else:
+            adjusted[present] = stats.false_discovery_control(tests, method=method.removeprefix("fdr_"))
     return adjusted
 
 
 def _holm(p: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
-    """The adjusted p-values of Holm 1979; `multipletests` takes 0.1 s for them, since it collects garbage first."""
+    """The adjusted p-values of Holm 1979; scipy lacks them."""
     order = np.argsort(p)
     adjusted = np.empty_like(p)
     adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1)

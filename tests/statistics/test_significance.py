@@ -175,11 +175,11 @@ def test_minimum_counts_the_units_that_are_drawn(scores):
 
 
 def test_adjust_keeps_missing_p_values_and_does_not_count_them():
-    p = np.random.default_rng(1).random(40) ** 4
+    p = np.random.default_rng(1).random(40).round(1) ** 4  # with ties
     for method in METHODS.values():
         adjusted = adjust(np.insert(p, 7, np.nan), method)
         assert np.isnan(adjusted[7])
-        np.testing.assert_array_equal(np.delete(adjusted, 7), multipletests(p, method=method)[1])
+        np.testing.assert_allclose(np.delete(adjusted, 7), multipletests(p, method=method)[1], rtol=1e-14)
     assert np.isnan(adjust(np.full(3, np.nan), "holm")).all()
 
 
@@ -188,4 +188,4 @@ def test_corrections_over_all_tests(scores):
     corrected = corrections(table)
     for name, method in METHODS.items():
         expected = multipletests(table["p"], method=method)[1]
-        np.testing.assert_array_equal(corrected[f"{name}_all"], expected)
+        np.testing.assert_allclose(corrected[f"{name}_all"], expected)

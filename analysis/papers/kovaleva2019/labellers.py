@@ -1,14 +1,14 @@
 """Patterns of attention maps: the rules that label them, and how often the rules are right."""
 
 import hashlib
-from collections.abc import Sequence, Sized
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
@@ -17,6 +17,7 @@ from analysis.encoders.layout import Layout
 from analysis.encoders.models import Encoder, load_encoder
 from analysis.papers.kovaleva2019.measures import PATTERNS
 from analysis.scores.extraction import read_attention
+from analysis.scores.maps import real_tokens
 from analysis.texts.examples import Example
 
 MEASURES = ("column", "neighbours", "nearest", "inside")
@@ -55,7 +56,7 @@ def map_measures(attention: Maps, layouts: Sequence[Layout]) -> Float[Tensor, "b
     and both neighbours. nearest: mean attention to the best of these three. inside: mean attention to the text of the
     current token, in a pair of texts.
     """
-    real = real_tokens(attention, layouts)
+    real = real_tokens(attention.shape[-1], layouts, attention.device)
     rows = attention * real[:, None, :, None]
     count = real.sum(1, keepdim=True)
     received = rows.sum(2) / count[:, :, None]
@@ -72,12 +73,6 @@ def map_measures(attention: Maps, layouts: Sequence[Layout]) -> Float[Tensor, "b
         torch.einsum("bhij,bij->bh", excess, inside.to(excess.dtype)) / count,
     ]
     return torch.stack(values, dim=-1)
-
-
-def real_tokens(attention: Maps, batch: Sequence[Sized]) -> Bool[Tensor, "batch token"]:
-    """Which tokens of a padded batch belong to its sequences."""
-    lengths = torch.tensor([len(sequence) for sequence in batch], device=attention.device)
-    return torch.arange(attention.shape[-1], device=attention.device) < lengths[:, None]
 
 
 def padded(rows: Sequence[np.ndarray], like: Tensor) -> Tensor:

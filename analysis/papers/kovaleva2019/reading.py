@@ -20,8 +20,9 @@ from analysis.cache import cached
 from analysis.encoders.layout import Layout, Pieces, batches, layouts, piece_ranges, token_pairs
 from analysis.encoders.models import Encoder
 from analysis.encoders.tap import read_layers
-from analysis.papers.kovaleva2019.labellers import RULES_DIGEST, Maps, label_maps, padded, real_tokens
+from analysis.papers.kovaleva2019.labellers import RULES_DIGEST, Maps, label_maps, padded
 from analysis.papers.kovaleva2019.measures import ARGUMENTS, CLS, FEATURES, NEGATION, PARTS_OF_SPEECH, SEP
+from analysis.scores.maps import real_tokens
 from analysis.texts.examples import Example, Relation, Relations, Tag, clusters
 
 # The paper's list of negations as words; a contraction is two words, and the second is n't.
@@ -229,7 +230,7 @@ def measure_batch(
     measures["cls_row"] = measures["cls_row"][..., -1, :]
     measures["cosine"] = np.full(measures["pattern"].shape, np.nan, np.float32)
     if before is not None:
-        real = real_tokens(maps[0], sequences)
+        real = real_tokens(maps[0].shape[-1], sequences, maps[0].device)
         pairs = zip(attention_of(before, sequences), maps, strict=True)
         measures["cosine"] = torch.stack([cosine(*pair, real) for pair in pairs], dim=-2).cpu().numpy()
     return measures
@@ -239,7 +240,7 @@ def measure_layer(attention: Maps, batch: Sequence[Targets]) -> dict[str, np.nda
     """What `measure_batch` reads from the maps of one layer; the first axis is the sequence, the last the head."""
     sequences = [target.layout for target in batch]
     features = padded([target.features for target in batch], attention)
-    real = real_tokens(attention, sequences)
+    real = real_tokens(attention.shape[-1], sequences, attention.device)
     received = (attention * real[:, None, :, None]).sum(2) / real.sum(1)[:, None, None]
     by_sequence = zip(attention.cpu().numpy(), batch, strict=True)
     links = [verb_links(maps, target.verbs) for maps, target in by_sequence]
