@@ -127,7 +127,7 @@ FILES := $(shell find analysis -type f ! -name '*.pyc' ! -name '*.md')
 room = $(foreach name,$1,$(filter analysis/$(name)/%,$(FILES)))
 TEXTS  := $(call room,texts)
 MODELS := $(TEXTS) $(call room,encoders)
-BANKS  := $(addprefix analysis/,control_scores.py roles.py)
+BANKS  := analysis/roles.py
 SCORES := $(MODELS) $(BANKS) $(call room,scores)
 DRAWN  := $(BANKS) $(call room,statistics figures)
 

@@ -1,4 +1,7 @@
-"""The roles of heads: a row for each. A new role is a new row, and a sieve that scores it."""
+"""The roles of heads: a row for each, and the dimensions of scores.
+
+A new role is a new row, and a sieve that scores it.
+"""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -6,6 +9,8 @@ from typing import NamedTuple
 RELATIONS = ("nsubj", "dobj", "amod", "advmod")  # the syntactic roles of Pande 2021
 REVERSED = "_reversed"  # the end of the name of a relation from head to dependent
 UNIFORM = "uniform"
+UNIFORM_SCORE = 1.0  # of a uniform head
+DIMENSIONS = ("sequence", "role", "layer", "head")  # of scores
 
 
 class Role(NamedTuple):

@@ -24,10 +24,10 @@ import pyarrow.dataset
 import pyarrow.parquet
 import xarray as xr
 
-from analysis.control_scores import DIMENSIONS
 from analysis.encoders.models import PRECISIONS, load_encoder
 from analysis.errors import InputError, exit_status
 from analysis.files import expand, replacing, suffix, write_text
+from analysis.roles import DIMENSIONS
 from analysis.scores.extraction import extract
 from analysis.scores.sieves import resolve
 from analysis.statistics.moments import merge, moments, moments_table

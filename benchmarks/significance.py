@@ -20,8 +20,9 @@ import xarray as xr
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from analysis.roles import DIMENSIONS  # noqa: E402
 from analysis.statistics.roles import RELATIONS, ROLES  # noqa: E402
-from analysis.statistics.significance import DIMENSIONS, Rule, published_table, role_table  # noqa: E402
+from analysis.statistics.significance import Rule, published_table, role_table  # noqa: E402
 from benchmarks.timing import medians, report  # noqa: E402
 
 LAYERS, HEADS = 12, 12

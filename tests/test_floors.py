@@ -15,9 +15,7 @@ MODULES = {
 }
 PATH = ("01_extract", "02_score", "03_test", "03_test_all", "04_compare")  # extract, score, test, compare
 GROUND = ("errors", "files", "cache", "tables")  # modules, each from those before it
-FLOORS = (
-    "texts roles control_scores encoders scores statistics figures papers synthesis explorer study".split()
-)
+FLOORS = "texts roles encoders scores statistics figures papers synthesis explorer study".split()
 ROOF = ("run", "scale")
 HEAVY = {"torch", "transformers", "accelerate", "datasets"}
 LIGHT = [name for name in MODULES if (name + "..").split(".")[1] in ("texts", "statistics", "files")]

@@ -9,12 +9,11 @@ import xarray as xr
 from jaxtyping import Float, Float32, Int
 from torch import Tensor
 
-from analysis.control_scores import DIMENSIONS
 from analysis.encoders.layout import Layout, WordPairs, layouts, stream, token_pairs
 from analysis.encoders.models import Encoder, cached_casts
 from analysis.encoders.tap import Attention
 from analysis.errors import InputError
-from analysis.roles import ROLES, UNIFORM, control_sources
+from analysis.roles import DIMENSIONS, ROLES, UNIFORM, control_sources
 from analysis.scores.maps import BUDGET, CONTROLS, ReadMaps, Source, find_source, row_entropies
 from analysis.scores.sieves import SIEVES, Sieve, relation_cells, resolve
 from analysis.texts.examples import Example, Relations, as_sequences, clusters

@@ -132,7 +132,7 @@ def change_table(
 ) -> pd.DataFrame:
     """What every intervention changes, against the row "none" of the logits: a row per metric and intervention.
 
-    Columns as in `michel_ablation` (docs/tables.yaml). The interval, at level 1 - `alpha`, is `paired.change_interval`
+    Columns as in `michel_ablation` (docs/tables.yaml). The interval, at level 1 - `alpha`, is `change_interval`
     for accuracy, else BCa; p is that of the exact McNemar test for accuracy, of the paired t test for the loss, else of
     paired swaps, and 1 if no sequence changes; p_by is over the interventions; least is that of `least_changes`.
     """

@@ -8,7 +8,6 @@ import xarray as xr
 from scipy import stats
 from statsmodels.stats.weightstats import DescrStatsW
 
-from analysis.control_scores import same_cells
 from analysis.statistics.resampling import ByColumn, Clusters, Columns, Groups
 from analysis.statistics.significance import (
     DEFAULT_RULE,
@@ -18,6 +17,7 @@ from analysis.statistics.significance import (
     long_table,
     ordered,
     over_patterns,
+    same_cells,
 )
 
 KEYS = ["layer", "head", "role"]

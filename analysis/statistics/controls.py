@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from analysis.control_scores import UNIFORM_SCORE, same_cells
-from analysis.roles import ROLES, UNIFORM
+from analysis.roles import ROLES, UNIFORM, UNIFORM_SCORE
 from analysis.statistics.resampling import ByColumn, Clusters, Columns, Groups, lower_bound
 from analysis.statistics.significance import (
     DEFAULT_RULE,
@@ -20,6 +19,7 @@ from analysis.statistics.significance import (
     published_table,
     quiet,
     role_table,
+    same_cells,
 )
 
 NEAR_ZERO = 0.01  # a mean score below this, a hundredth of a uniform head's, is no denominator

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from analysis.statistics.significance import DDOF, DEFAULT_RULE, DIMENSIONS, Rule, labelled, t_test
+from analysis.roles import DIMENSIONS
+from analysis.statistics.significance import DDOF, DEFAULT_RULE, Rule, labelled, t_test
 
 
 def moments(scores: xr.DataArray) -> xr.Dataset:

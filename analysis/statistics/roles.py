@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from analysis.control_scores import UNIFORM_SCORE, same_cells
 from analysis.errors import InputError
 from analysis.roles import PUBLISHED_ROLES as PUBLISHED_ROLES
-from analysis.roles import RELATIONS, ROLES, UNIFORM, families
+from analysis.roles import RELATIONS, ROLES, UNIFORM, UNIFORM_SCORE, families
+from analysis.statistics.significance import same_cells
 from analysis.tables import stacked
 
 COARSE = tuple(families())

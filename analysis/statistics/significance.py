@@ -10,8 +10,8 @@ import xarray as xr
 from jaxtyping import Float, Int
 from scipy import stats
 
-from analysis.control_scores import DIMENSIONS as DIMENSIONS
 from analysis.errors import InputError
+from analysis.roles import DIMENSIONS
 from analysis.statistics.resampling import ByColumn, Clusters, Columns, Groups, has_spread, lower_bound, quiet
 
 # Degrees of freedom of the standard deviation; the authors' code divides by n.
@@ -263,3 +263,14 @@ def ordered(scores: xr.DataArray) -> xr.DataArray:
     if set(scores.dims) != set(DIMENSIONS):
         raise InputError(f"scores have the dimensions {scores.dims}; they must be {DIMENSIONS}")
     return scores.transpose(*DIMENSIONS)
+
+
+def same_cells(scores: xr.DataArray, control: xr.DataArray, what: str) -> xr.DataArray:
+    """Control scores in the order and with the coordinates of `scores`; raises InputError if these differ."""
+    for name in DIMENSIONS:
+        if not set(scores[name].values) <= set(control[name].values):
+            raise InputError(f"{what} differ from the scores in {name}: extract both from the same sequences")
+    aligned = control.sel({name: scores[name].values for name in DIMENSIONS}).transpose(*scores.dims)
+    if not np.array_equal(np.isnan(aligned.values), np.isnan(scores.values)):
+        raise InputError(f"{what} differ from the scores in which sequence has which role: use one parse")
+    return scores.copy(data=aligned.values)
