@@ -240,7 +240,7 @@ def later_gain(
 ) -> dict[str, Float[np.ndarray, " draw"]]:
     """How much more of its lead the final classifier keeps under pruning than the first trained one, by task.
 
-    `courses` as `course.course` gives them; shares are means over the steps of pruning. NaN if no earlier classifier
+    `courses` as `course` gives them; shares are means over the steps of pruning. NaN if no earlier classifier
     trained successfully.
     """
     gains = {}
