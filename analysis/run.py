@@ -22,7 +22,7 @@ from analysis.errors import InputError, exit_status
 from analysis.files import ROOT, parse_yaml, write_text
 from analysis.study.machine import cores
 from analysis.study.parameters import declared, notebook_names, parse_name, source
-from analysis.study.profiles import MACHINE_ROOM, MADE_UP, made_up, mark_cache, parameters
+from analysis.study.profiles import MADE_UP, in_machine_room, made_up, mark_cache, parameters
 from analysis.study.provenance import finish_record, new_record, output_digests, print_older_runs
 from analysis.study.runs import VARIABLE, Folders, Run, results_folder, short
 
@@ -121,7 +121,7 @@ def _execute(execution: Run, folders: Folders) -> None:
     counts.unlink(missing_ok=True)
     cpu_seconds = sum(os.times()[:4]) - sum(before[:4])  # with those of the kernel and what it started
     cost = finish_record(folders, execution.name, record, time.monotonic() - start, cpu_seconds, origins)
-    order = [name for name in os.environ.get(ORDER, "").split() if name.split("-")[0] not in MACHINE_ROOM]
+    order = [name for name in os.environ.get(ORDER, "").split() if not in_machine_room(name)]
     note = MADE_UP if made_up(execution.parameters["profile"]) else ""
     notebook = linked(cleaned(nbformat.read(path, as_version=4)), execution.name, order, cost, note)
     write_text(path, nbformat.writes(notebook) + "\n")

@@ -6,7 +6,7 @@
 # ---
 
 # %% [markdown]
-# # 1. Score every head with every sieve
+# # 1. Extract: score every head with every sieve
 #
 # **Question.** How much more than a uniform head does each attention head look at the tokens that a role names?
 # An *attention sieve* is a $T \times T$ matrix $W$ that sums to 1 and weighs the token pairs of a role; the *sieve
@@ -40,7 +40,9 @@ import numpy as np
 import pandas as pd
 
 from analysis.encoders.models import load_encoder
-from analysis.scores.extraction import extract, extract_controls
+from analysis.roles import ROLES
+from analysis.scores.extraction import extract, extract_controls, read_attention, read_sieves
+from analysis.statistics.roles import compose
 from analysis.study.results import Results, seeds_of
 from analysis.texts.glue import load_examples
 from analysis.texts.syntax import parse, parser_name
@@ -71,6 +73,28 @@ scores = next(iter(bank.values()))
 print("{role} sieves, {layer} layers x {head} heads; ".format(**scores.sizes), end="")
 print(f"{scores.attrs['sequences_truncated']} sequences truncated to {max_tokens} tokens; ", end="")
 print(f"{len(np.unique(scores.cluster))} clusters of sequences that share a text")
+
+# %% [markdown]
+# ## What extraction is
+#
+# One map, one sieve, the sum. The map is the attention of one head on the first sequence, and the sieve marks the tokens at
+# most two positions away. Extraction does the same for all heads, sieves and sequences, and stores the scores.
+
+# %%
+example, layer, head = examples[0], 0, 0
+layout, attention = read_attention(next(iter(models.values())), example, max_tokens)
+sieve = read_sieves(next(iter(models.values())), example, relations, ["window_2"], max_tokens)["window_2"]
+by_hand = len(layout.tokens) * (sieve * attention[layer, head]).sum()
+stored = scores.sel(sequence=example.id, role="window_2", layer=layer, head=head).item()
+print(f"head {layer}-{head}, {len(layout.tokens)} tokens: {by_hand:.3f} by hand, {stored:.3f} stored")
+
+# %% [markdown]
+# All heads by role: the mean score over the sequences (first run), from which the next chapters start. A role that is absent
+# from all sequences is left out.
+
+# %%
+by_role = compose(scores).mean("sequence").to_series().unstack("role")[[*ROLES]]
+by_role.dropna(axis="columns", how="all").style.format(precision=2)
 
 # %% [markdown]
 # ## The controls

@@ -6,7 +6,7 @@
 # ---
 
 # %% [markdown]
-# # 2. What is a sieve, and what does it score?
+# # 2. Score: what is a sieve, and what does it measure?
 #
 # A head gives, for every token of a sequence, a distribution of attention over all tokens. Does it attend to neighbouring words, to
 # a word's governor (its head in the syntactic tree), to `[CLS]` and `[SEP]`? Pande et al. (2021) ask all these questions in one way.
@@ -38,6 +38,9 @@ direction: str = "dependent_to_head"  # or head_to_dependent, both
 task: str = "toy-mrpc"
 encoder: str = "minilm"
 checkpoint: str | None = None
+source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
+n: int | None = 300  # sequences that 01_extract scored
+seed: int = 0  # of the sample of sequences
 max_tokens: int = 128
 seeds: list[int] = [0, 1]  # fine-tuning runs: the first is shown
 device: str = "cpu"
@@ -74,6 +77,8 @@ try:
 except InputError:  # 01_extract has not run
     model, examples = load_encoder(encoder, device), load_examples("toy-mrpc", n=50)
     bank = extract(model, examples, parse(examples), max_tokens=max_tokens)
+else:
+    examples = load_examples(task, source, "dev", n, seed)
 scores = compose(bank, *choices, weighted_block)
 table = published_table(scores, Rule(tau))
 
@@ -140,6 +145,17 @@ finding(
 #
 # </details>
 #
+# ## The same number in store
+#
+# `01_extract` has stored such a sum for every sequence, head and sieve. For its first sequence, the local score of the same head:
+
+# %%
+stored = scores.sel(sequence=examples[0].id, role="local", layer=layer, head=head).item()
+near = role_sieves(model, examples[0], {examples[0].id: []}, *choices, max_tokens)["local"]
+first_attention = read_attention(model, examples[0], max_tokens)[1][layer, head]
+finding(f"{len(near) * (near * first_attention).sum():.3f} by hand, {stored:.3f} stored.")
+
+# %% [markdown]
 # ## The head with the highest score of each role (F2)
 #
 # For each role, the head with the highest mean score over the scored sequences, on the same pair of sentences. One sequence is an

@@ -12,12 +12,10 @@ import pandas as pd
 from analysis.files import ROOT, parse_yaml
 from analysis.study.copies import code_of
 from analysis.study.parameters import source
-from analysis.study.profiles import MACHINE_ROOM
+from analysis.study.profiles import in_machine_room
 
 DICTIONARY = ROOT / "docs" / "tables.yaml"
 MEANINGS = parse_yaml(DICTIONARY.read_bytes(), DICTIONARY)
-# Files that git ignores: a machine may have made them since.
-IGNORED = tuple(f"{name}-" for name in (*MACHINE_ROOM, "F0-training"))
 
 
 def copies_of_other_code(folder: Path) -> list[str]:
@@ -41,7 +39,9 @@ def faults_of_index(folder: Path) -> set[str]:
     """Links of the index that lead nowhere or stand there too often, and notebooks and figures without a link."""
     links = re.findall(r"\]\((.*?)\)", (folder / "README.md").read_text(encoding="utf-8"))
     files = {*folder.glob("notebooks/*.ipynb"), *folder.glob("figures/*.png")}
-    names = {str(path.relative_to(folder)) for path in files if not path.name.startswith(IGNORED)}
+    # What git ignores a machine may have made since.
+    files = {path for path in files if not in_machine_room(path.stem.replace("F0-training", "00_finetune"))}
+    names = {str(path.relative_to(folder)) for path in files}
     broken = {link for link in links if not (folder / link).is_file()}
     return broken | (names - {*links}) | {link for link in links if links.count(link) > 2}
 

@@ -9,7 +9,7 @@ from analysis.files import write_text
 from analysis.statistics.claims import VERDICTS
 from analysis.study.claims import PAPERS, encoder_of, saved_claims
 from analysis.study.parameters import source
-from analysis.study.profiles import MACHINE_ROOM, MADE_UP, command, made_up
+from analysis.study.profiles import MADE_UP, command, in_machine_room, made_up
 from analysis.study.provenance import records_in
 from analysis.study.results import Results
 from analysis.study.runs import Folders, short
@@ -35,9 +35,8 @@ def write_index(profile: str, runs: Sequence[str]) -> Path:
     records = records_in(folders.folder)
     copies: dict[str, list[str]] = {}
     for run in runs:
-        notebook = run.split("-")[0]
-        if notebook not in MACHINE_ROOM and (folders.notebooks / f"{run}.ipynb").exists():
-            copies.setdefault(notebook, []).append(run)
+        if not in_machine_room(run) and (folders.notebooks / f"{run}.ipynb").exists():
+            copies.setdefault(run.split("-")[0], []).append(run)
     if not copies:
         raise InputError(
             f"{short(folders.notebooks)} has no executed copies: run make reproduce PROFILE={profile}"

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
 from typing import Any
 
 import yaml
@@ -26,7 +27,15 @@ MADE_UP = (
 # Keys beside the sections: the notebooks that the profile does not run, and the profile whose sections it takes over.
 NOT_RUN, LIKE = "not_run", "like"
 FORM = "2"  # of the files in the cache: another number when files of an earlier form can no longer be read
-MACHINE_ROOM = ("00_finetune", "01_extract", "08_attribution")  # executed copies that git ignores
+# Notebooks whose executed copies git ignores, and the copies for the example task, which it does not (.gitignore).
+MACHINE_ROOM = ("00_finetune", "01_extract", "08_attribution")
+EXAMPLES = ("00_finetune-*mrpc", "01_extract-*mrpc-*")
+
+
+def in_machine_room(run: str) -> bool:
+    """Whether git ignores the executed copy of a run, so that the index leaves it out."""
+    example = any(fnmatchcase(run, pattern) for pattern in EXAMPLES)
+    return run.split("-")[0] in MACHINE_ROOM and not example
 
 
 def load_profile(profile: str) -> dict[str, Any]:

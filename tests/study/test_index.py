@@ -34,15 +34,18 @@ def test_notebooks_stand_in_the_order_of_the_runs_with_their_figures(tmp_path, m
     assert "has no executed copies" in error_of(write_index, "offline", ["03_test-toy-qqp"])
     for folder in (folders.notebooks, folders.provenance):
         folder.mkdir(parents=True)
-    runs = ["99_summary", "03_test-toy-qqp", "03_test-toy-mrpc"]
-    for run in runs:
+    example, hidden = "01_extract-toy-mrpc-pretrained", "01_extract-toy-qqp-pretrained"
+    runs = [example, "99_summary", "03_test-toy-qqp", "03_test-toy-mrpc"]
+    for run in (hidden, *runs):
         (folders.notebooks / f"{run}.ipynb").touch()
     figures = {"figures": {"b-heads": {}, "a-layers": {}}}
     (folders.provenance / "03_test-toy-qqp.json").write_text(json.dumps(figures))
-    lines = write_index("offline", ["01_extract", *runs]).read_text(encoding="utf-8").splitlines()
+    lines = write_index("offline", [hidden, *runs]).read_text(encoding="utf-8").splitlines()
     assert lines[2] == MADE_UP
     assert lines[9].startswith("1. [Summary: ")
     assert lines[8] == "1. [3. Test: which heads have which roles?](notebooks/03_test-toy-qqp.ipynb)"
+    extracted = f"- **1. Extract: score every head with every sieve** [toy-mrpc-pretrained](notebooks/{example}.ipynb)"
+    assert extracted in lines
     copies = "[toy-qqp](notebooks/03_test-toy-qqp.ipynb) · [toy-mrpc](notebooks/03_test-toy-mrpc.ipynb)"
     assert lines[-2:] == [
         f"- **3. Test: which heads have which roles?** {copies}",
