@@ -32,6 +32,7 @@ from analysis.scores.extraction import extract, read_attention, read_sieves  # n
 from analysis.statistics.claims import judge  # noqa: E402
 from analysis.statistics.controls import controlled_table  # noqa: E402
 from analysis.statistics.intervals import mean_interval  # noqa: E402
+from analysis.statistics.roles import LABELS  # noqa: E402
 from analysis.statistics.significance import Rule  # noqa: E402
 from analysis.texts.examples import Example, Relations  # noqa: E402
 from analysis.texts.glue import load_examples  # noqa: E402
@@ -42,7 +43,6 @@ VIEW = "#task=mrpc&state=finetuned&role=nsubj&head=3-8"
 ROLE, TAU = "dobj", 3.0
 LINE = 22  # characters
 TEXTS = 150  # more than 100 of them have the role, as the corrected label asks
-LABELS = {"assigned": "published", "assigned_corrected": "corrected", "assigned_controlled": "controlled"}
 
 
 def explorer_picture(page: Path, width: int = 1440, height: int = 960) -> bytes:

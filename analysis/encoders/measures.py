@@ -31,7 +31,7 @@ def _correlation(function: Callable) -> Callable[[Answers, Answers], float]:
     return correlation
 
 
-METRICS: Mapping[str, Callable[[Answers, Answers], float]] = {
+METRIC_FUNCTIONS: Mapping[str, Callable[[Answers, Answers], float]] = {
     "accuracy": accuracy_score,
     "f1": f1_score,
     "matthews": matthews_corrcoef,
@@ -42,7 +42,7 @@ METRICS: Mapping[str, Callable[[Answers, Answers], float]] = {
 
 def measure(task: str | Task, labels: Answers, predictions: Answers) -> dict[str, float]:
     """The task's metrics: proportions (accuracy, F1 of class 1) and correlations (Matthews, Pearson, Spearman)."""
-    return {name: float(METRICS[name](labels, predictions)) for name in task_named(task).metrics}
+    return {name: float(METRIC_FUNCTIONS[name](labels, predictions)) for name in task_named(task).metrics}
 
 
 def metrics_of(task: str | Task) -> tuple[str, ...]:

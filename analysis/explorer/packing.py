@@ -24,7 +24,7 @@ from analysis.texts.examples import Example, Relations
 Sentence = dict[str, Any]
 STEPS = 255
 DOSES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # shares of attention that a dial moves
-DIRECTIONS = {"across": "other text", "own": "own text"}  # where it goes
+DESTINATIONS = {"across": "other text", "own": "own text"}  # where it goes
 RELATION_WORTH = 8  # extra words that a sentence may have for each further relation
 NUMBERS = ("mean", "low", "high")
 YES, NO, NOT_APPLICABLE, ABSENT = "1", "0", "?", "-"
@@ -157,7 +157,7 @@ def dials(
             )
             for dose in DOSES[1:]
         ]
-        for direction, to in DIRECTIONS.items()
+        for direction, to in DESTINATIONS.items()
     }
     by_pair = {}
     for place, example in enumerate(examples):

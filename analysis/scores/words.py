@@ -181,7 +181,7 @@ def word_maps(
 
 
 # Two ways to read a map: the word to which the dependent attends most, or the word that attends most to the dependent.
-DIRECTIONS = ("dependent to head", "head to dependent")
+ARC_DIRECTIONS = ("dependent to head", "head to dependent")
 
 
 class Attachment(NamedTuple):
@@ -205,7 +205,7 @@ def attach(
     progress: bool = True,
     maps: Callable[..., None] = read_layers,
 ) -> Attachment:
-    """The head of every word by every layer, attention head and direction (see DIRECTIONS).
+    """The head of every word by every layer, attention head and direction (see ARC_DIRECTIONS).
 
     `words` is that of `dependencies.read_trees`. The diagonal is set to zero, [CLS] and [SEP] are dropped, and the
     largest entry is taken, the first if several are equal; so ROOT is never predicted. Sentences that the encoder
@@ -218,7 +218,7 @@ def attach(
     starts = np.cumsum(lengths) - lengths
     numbers = np.repeat(np.arange(len(forms)), lengths)
     readable = np.isin(numbers, [sentence.number for sentence in split.kept])
-    predicted = np.zeros((len(words), encoder.layers, len(DIRECTIONS), encoder.heads), np.int16)
+    predicted = np.zeros((len(words), encoder.layers, len(ARC_DIRECTIONS), encoder.heads), np.int16)
 
     def read(batch: Sequence[Words], layer: int, word_maps: WordMaps) -> None:
         inside = np.arange(word_maps.shape[-1]) < np.array([[sentence.words] for sentence in batch])

@@ -22,8 +22,9 @@ from analysis.statistics.intervals import (
     draws_interval,
     wilson_interval,
 )
+from analysis.statistics.training import Run
 from analysis.synthesis.matching import BOTH, NATURAL, OTHER_PAIR, OWN, POSITIONS, TO_OWN, TO_WRONG, UNIFORM
-from analysis.synthesis.matching_runs import CROSSINGS, DIALLED, SET, Classifier, Run, crossing_draws
+from analysis.synthesis.matching_runs import CROSSINGS, DIALLED, SET, Classifier, crossing_draws
 
 CLAIMS = [claim for claim in read_claims(Path(__file__).with_name("claims.yaml")) if claim.id[0] == "X"]
 NO_HEAD = "no head matches"

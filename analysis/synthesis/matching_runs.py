@@ -29,11 +29,11 @@ from analysis.statistics.changes import BASELINE, by_head
 from analysis.statistics.effects import AUC, auc_parts, effect_table, match_logit
 from analysis.statistics.intervals import crossed_interval, draws_interval, wilson_interval
 from analysis.statistics.resampling import quiet
+from analysis.statistics.training import Run
 from analysis.synthesis import matching
 from analysis.texts.examples import Example
 
 T = TypeVar("T")
-Run = tuple[str, int]  # task, fine-tuning seed
 # Columns of a table without rows: those by which notebooks group.
 EMPTY = (
     "task seed trained set k edit region pair measure group layer head auc fall shift share crossing cosine"

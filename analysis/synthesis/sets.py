@@ -18,7 +18,7 @@ from analysis.statistics.effects import EFFECT_METRICS, costs_by_metric
 from analysis.statistics.head_sets import Head, random_sets
 from analysis.statistics.significance import TESTED, adjust
 
-LABELS = {"corrected": "assigned_corrected", "controlled": "assigned_controlled"}
+LABEL_COLUMNS = {"corrected": "assigned_corrected", "controlled": "assigned_controlled"}
 LEAST_SETS = 3  # random sets, without which a role's set cannot be tested
 LEVEL = 0.95
 KEYS = ["task", "role", "label"]
@@ -54,7 +54,7 @@ def role_sets(table: pd.DataFrame, task: str, count: int, seed: int = 0) -> list
     """
     width, result = table["head"].nunique(), []
     for role, rows in table.groupby("role", sort=False):
-        for label, column in LABELS.items():
+        for label, column in LABEL_COLUMNS.items():
             labelled = rows.loc[rows[column].fillna(False).astype(bool), ["layer", "head"]]
             heads = tuple(sorted(map(tuple, labelled.to_numpy().tolist())))
             if label == "corrected" or len(heads) >= 2:

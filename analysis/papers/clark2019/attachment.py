@@ -10,7 +10,15 @@ from jaxtyping import Float
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.papers.clark2019.coreference import Texts, antecedents, head_hits
-from analysis.scores.words import DIRECTIONS, Attachment, documents_of, halves, right, split_words, word_maps
+from analysis.scores.words import (
+    ARC_DIRECTIONS,
+    Attachment,
+    documents_of,
+    halves,
+    right,
+    split_words,
+    word_maps,
+)
 from analysis.statistics.bootstrap import bca_interval
 from analysis.statistics.comparison import sign_flip
 from analysis.statistics.intervals import mean_interval
@@ -32,7 +40,7 @@ def best_heads(attachment: Attachment, scored: pd.DataFrame, minimum: int) -> pd
     for relation, arcs in frequent_relations(scored, minimum):
         accuracy = right(attachment, arcs).mean(axis=0)
         layer, direction, head = np.unravel_index(accuracy.argmax(), accuracy.shape)
-        rows.append((relation, len(arcs), layer, head, DIRECTIONS[direction], accuracy.max()))
+        rows.append((relation, len(arcs), layer, head, ARC_DIRECTIONS[direction], accuracy.max()))
     return pd.DataFrame(rows, columns=["relation", "n", "layer", "head", "direction", "accuracy"])
 
 
@@ -89,7 +97,9 @@ TO_ANTECEDENT = "mention to antecedent"
 LENGTHS = (6, 12)  # fewest and most words of a sentence
 DISTANCES = (4, 10)  # fewest and most words from the antecedent to the mention
 LONGEST = 14  # characters of a word in an excerpt: addresses are neither legible nor for print
-ARROWS = dict(zip(DIRECTIONS, ("dep→gov", "gov→dep"), strict=True)) | {TO_ANTECEDENT: "mention→antecedent"}
+ARROWS = dict(zip(ARC_DIRECTIONS, ("dep→gov", "gov→dep"), strict=True)) | {
+    TO_ANTECEDENT: "mention→antecedent"
+}
 
 
 class HeadExample(NamedTuple):
@@ -117,7 +127,7 @@ class HeadExample(NamedTuple):
         arc: tuple[int, int],
     ) -> "HeadExample":
         """An example with its title, from words and an arc between them; `attention` has [CLS] first and [SEP] last."""
-        compared = "attending" if direction == DIRECTIONS[1] else "attended"
+        compared = "attending" if direction == ARC_DIRECTIONS[1] else "attended"
         title = f"{name}: {'hit' if hit else 'miss'}\n{ARROWS[direction]}"
         return cls(title, ["[CLS]", *forms, "[SEP]"], attention, (arc[0] + 1, arc[1] + 1), compared)
 
@@ -137,14 +147,14 @@ def head_examples(
     examples, is_right = [], right(attachment, scored)
     suitable = (scored["head"] > 0) & scored["length"].between(*LENGTHS)
     for row in table.itertuples():
-        hits = is_right[:, row.layer, DIRECTIONS.index(row.direction), row.head]
+        hits = is_right[:, row.layer, ARC_DIRECTIONS.index(row.direction), row.head]
         for hit in (True, False):
             arcs = scored[suitable & (scored["relation"] == row.relation) & (hits == hit)]
             for arc in arcs.head(1).itertuples():
                 forms = attachment.words.loc[attachment.words["sentence"] == arc.sentence, "form"].tolist()
                 [pieces] = split_words(encoder.tokenizer, [forms]).kept
                 attention = word_maps(encoder, pieces, rows)[row.layer, row.head]
-                ends = (arc.word, arc.head - 1)[:: 1 if row.direction == DIRECTIONS[0] else -1]
+                ends = (arc.word, arc.head - 1)[:: 1 if row.direction == ARC_DIRECTIONS[0] else -1]
                 name = f"{row.relation} {row.layer}-{row.head}"
                 examples.append(HeadExample.of(name, hit, row.direction, forms, attention, ends))
     return examples

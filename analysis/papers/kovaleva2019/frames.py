@@ -37,7 +37,10 @@ FILES = ["frRelation.xml", r"frame/.*\.xml", r"fulltext/.*\.xml", r"lu/.*\.xml"]
 LONGEST = 12  # words in a sentence of FrameNet (Kovaleva 2019, 4.2)
 ELEMENT = 3  # most words of a frame element
 WINDOW = 2  # words on either side of the target; no element may occur there
-DIRECTIONS = ("element_to_target", "target_to_element")  # from the attending tokens to the attended ones
+FRAME_DIRECTIONS = (
+    "element_to_target",
+    "target_to_element",
+)  # from the attending tokens to the attended ones
 BATCH = 500  # permutations at a time
 ByDirection = dict[str, list[LinkScores]]  # of the sentences
 
@@ -184,14 +187,14 @@ def link_scores(encoder: Encoder, links: Sequence[Link]) -> ByDirection:
     one, at their first occurrence in the sentence.
     """
     sentences = split_words(encoder.tokenizer, [link.words for link in links]).kept
-    scores: ByDirection = {direction: [] for direction in DIRECTIONS}
+    scores: ByDirection = {direction: [] for direction in FRAME_DIRECTIONS}
     order: list[int] = []
     with tqdm(total=len(sentences), desc="links", unit="sentence") as bar:
         for indices in batches(sentences):
             layers = attention_of(encoder, [sentences[index] for index in indices])
             for index, maps in zip(indices, torch.stack(layers, dim=1).cpu().numpy(), strict=True):
                 places = link_placements(links[sentences[index].number], sentences[index])
-                for direction, attention in zip(DIRECTIONS, (maps, maps.swapaxes(-2, -1)), strict=True):
+                for direction, attention in zip(FRAME_DIRECTIONS, (maps, maps.swapaxes(-2, -1)), strict=True):
                     scores[direction].append(largest(attention, places))
             order += indices
             bar.update(len(indices))

@@ -16,7 +16,7 @@ from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.papers.pascual2021.attribution import MapStore
 from analysis.papers.pascual2021.measures import ATTENTION, GLOBAL
-from analysis.scores.words import DIRECTIONS, Attachment, documents_of, halves, right, split_words
+from analysis.scores.words import ARC_DIRECTIONS, Attachment, documents_of, halves, right, split_words
 from analysis.statistics.bootstrap import bca_interval, resampled_test
 from analysis.statistics.intervals import percentile_interval
 from analysis.statistics.layers import cross_fitted
@@ -217,7 +217,7 @@ def dependency_survival(
         accuracy = attention.mean(axis=0)
         layer, direction, head = np.unravel_index(accuracy.argmax(), accuracy.shape)
         row = {"relation": relation, "n": len(part)}
-        row |= {"layer": layer, "head": head, "direction": DIRECTIONS[direction]}
+        row |= {"layer": layer, "head": head, "direction": ARC_DIRECTIONS[direction]}
         row["offset_accuracy"] = best_offsets(offset_table(part))["accuracy"].iloc[0]
         correct = {
             "attention": cross_fitted(attention, first_half).astype(float),

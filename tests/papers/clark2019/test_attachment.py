@@ -8,7 +8,15 @@ from analysis.papers.clark2019 import attachment as module
 from analysis.papers.clark2019 import coreference
 from analysis.papers.clark2019.attachment import best_heads, dependency_table
 from analysis.scores import words as words_module
-from analysis.scores.words import DIRECTIONS, Attachment, attach, documents_of, halves, split_words, word_maps
+from analysis.scores.words import (
+    ARC_DIRECTIONS,
+    Attachment,
+    attach,
+    documents_of,
+    halves,
+    split_words,
+    word_maps,
+)
 from analysis.statistics.layers import cross_fitted
 from analysis.texts.chains import read_chains
 from analysis.texts.dependencies import OFFSETS, arcs, fixed_offset
@@ -29,7 +37,7 @@ def test_a_planted_head_is_found_and_always_right(words):
     scored = scored[~scored["relation"].isin(["prep", "pobj"])]  # their heads are not those of the words
     table = dependency_table(attachment, scored, minimum=20, resamples=99)
     assert (table[["layer", "head", "accuracy"]] == [1, 2, 1]).all(axis=None)
-    assert (table["direction"] == DIRECTIONS[0]).all()
+    assert (table["direction"] == ARC_DIRECTIONS[0]).all()
     assert table["low"].isna().all()
     assert (best_heads(attachment, scored, 20)["accuracy"] == 1).all()
     least = (1 / np.arange(1, len(table) + 1)).sum() / 10_000  # of 9,999 flips, after Benjamini and Yekutieli
@@ -100,7 +108,7 @@ def test_first_hit_and_first_miss_of_each_relation(tiny, words, monkeypatch):
     examples = iter(module.head_examples(tiny, attachment, scored, table))
     for row in table.itertuples():
         rows = scored[(scored["relation"] == row.relation) & (scored["head"] > 0)]
-        step, first = (1 if row.direction == DIRECTIONS[0] else -1), {}
+        step, first = (1 if row.direction == ARC_DIRECTIONS[0] else -1), {}
         for arc in rows[rows["length"].between(4, 14)].itertuples():
             others = maps[arc.sentence][row.layer, row.head] * (1 - np.eye(arc.length))
             by_word = others if step == 1 else others.T

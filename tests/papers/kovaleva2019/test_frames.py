@@ -39,7 +39,7 @@ def test_scores_are_the_largest_attention_of_the_pairs(tiny, pieces):
     _, attention = read_attention(tiny, Example("same", " ".join(WORDS)))
     table = frames.link_table(scores, permutations=99)
     table = table.set_index(["direction", "layer", "head"]).sort_index()
-    for direction, maps in zip(frames.DIRECTIONS, (attention, attention.swapaxes(2, 3)), strict=True):
+    for direction, maps in zip(frames.FRAME_DIRECTIONS, (attention, attention.swapaxes(2, 3)), strict=True):
         [sentence] = scores[direction]
         expected = np.max([maps[:, :, i, j] for i, j in pairs_of(pieces)], axis=0)
         assert sentence.link == pytest.approx(expected, abs=1e-6)
