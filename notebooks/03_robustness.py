@@ -199,7 +199,7 @@ finding(
 
 # %%
 banks, parts = {}, []
-for task in sample_tasks:
+for task in [task for task in tasks if task in sample_tasks]:
     others = load_examples(task, source, sample_split, sample_n, seed)
     parses_of_others = parse(others, parser, cache=results.parses)
     for state, run in zip(STATES, (None, seeds[0]), strict=True):
