@@ -55,6 +55,7 @@ import pandas as pd
 
 from analysis.encoders.classifiers import random_encoder
 from analysis.encoders.models import load_encoder
+from analysis.errors import InputError
 from analysis.figures import colours, theme
 from analysis.figures.lines import curves
 from analysis.figures.theme import style
@@ -212,6 +213,8 @@ for task in [task for task in tasks if task in sample_tasks]:
             ]
             part = robustness.sample_differences(*pair, rule)
             parts.append(part.assign(task=task, state=state, arithmetic=kind))
+if not parts:
+    raise InputError(f"sample_tasks {sample_tasks} has none of the tasks {tasks}: name one of them")
 first = ["task", "state", "arithmetic"]
 differences = pd.concat(parts, ignore_index=True)[[*first, *parts[0].columns.drop(first)]]
 results.save_table(differences, "sensitivity_sample")

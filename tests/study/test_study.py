@@ -187,7 +187,9 @@ def check_copy(tree: Tree, name: str) -> None:
     assert not {"papermill", "execution"} & {key for cell in notebook.cells for key in cell.metadata}
 
 
-@pytest.mark.skipif(not TOY, reason="slow, nine kernels: make test-slow runs it beside the study of profile smoke")
+@pytest.mark.skipif(
+    not TOY, reason="slow, nine kernels: make test-slow runs it beside the study of profile smoke"
+)
 def test_one_paper_as_a_user_runs_it(study: Ran):
     """In kernels of their own, for one task: copies with their links, tables with their records, and nothing else."""
     like = "like: smoke\ncommon: {tasks: [toy-mrpc]}\nnot_run: [12_encoders]\n"
