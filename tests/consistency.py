@@ -26,12 +26,19 @@ def copies_of_other_code(folder: Path) -> list[str]:
 
 
 def dead_links(folder: Path) -> set[str]:
-    """The links of executed copies to files that are not there, after the name of the copy."""
+    """The links of executed copies to files that are not there, after the name of the copy.
+
+    Links out of the results lead into the checkout, wherever the results of a test lie.
+    """
     dead = set()
     for path in folder.glob("notebooks/*.ipynb"):
         for cell in nbformat.read(path, as_version=4).cells:
             links = re.findall(r"\]\((?!\w+:|#)([^)#]+)", cell.source) if cell.cell_type == "markdown" else ()
-            dead |= {f"{path.stem}: {link}" for link in links if not (path.parent / link).exists()}
+            targets = {
+                link: ROOT / link[9:] if link.startswith("../../../") else path.parent / link
+                for link in links
+            }
+            dead |= {f"{path.stem}: {link}" for link, target in targets.items() if not target.exists()}
     return dead
 
 
