@@ -116,17 +116,19 @@ if len(history):  # ready checkpoints have no log
         training_curves(history),
         f"F0-training-{task}",
         "Training loss and dev scores of a fine-tuning run, over its steps. A score that stays at the "
-        "dashed line of the constant answer means that the run has learnt nothing.",
+        "dashed line of the constant answer belongs to a run that answers no better than that constant.",
     )
 
 # %% [markdown]
-# The figure shows the training loss (nats) and, where every epoch is scored, the scores on the dev examples.
-#
 # ## Compare with the baselines
 #
 # The constant answer is the majority class (for numbers the mean). The bag of words is a logistic regression on the
 # word counts of each text. It cannot relate the two texts of a pair, so on pair tasks it shows how much single words
 # give away.
+#
+# A run *trained successfully* if its accuracy on all dev examples is above the share of the most frequent label (exact
+# binomial test, one-sided p < 0.05), or for a regression if Spearman's correlation is above 0. Other runs are left out of
+# every claim: heads of a classifier at chance say nothing about the task.
 
 # %%
 shared = pd.DataFrame(baselines(task, train, dev))
@@ -147,8 +149,3 @@ finding(
     f"({simple['metric']}), the worst {reached.min():.3f}, a bag of words {simple['bag_of_words']:.3f} and the constant answer "
     f"{simple['constant']:.3f}."
 )
-
-# %% [markdown]
-# A run trained successfully if its accuracy on all dev examples is above the share of the most frequent label (exact
-# binomial test, one-sided p < 0.05), or for a regression if Spearman's correlation is above 0. Other runs are left out of
-# every claim: heads of a classifier at chance say nothing about the task.

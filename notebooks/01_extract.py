@@ -89,8 +89,7 @@ stored = scores.sel(sequence=example.id, role="window_2", layer=layer, head=head
 print(f"head {layer}-{head}, {len(layout.tokens)} tokens: {by_hand:.3f} by hand, {stored:.3f} stored")
 
 # %% [markdown]
-# All heads by role: the mean score over the sequences (first run), from which the next chapters start. A role that is absent
-# from all sequences is left out.
+# All heads by role: the mean score over the sequences (first run). A role that is absent from all sequences is left out.
 
 # %%
 by_role = compose(scores).mean("sequence").to_series().unstack("role")[[*ROLES]]
@@ -133,5 +132,6 @@ common = by_sieve[by_sieve["sequences"] >= min(20, len(examples))]
 common.sort_values("highest head", ascending=False).head(12).style.format(precision=2)
 
 # %% [markdown]
-# *What to look at.* A score of 3 is three times uniform attention. Means over few sequences vary by
-# chance; the tests of notebook 3 take the number of sequences into account.
+# *What to look at.* A score of 3 is three times uniform attention. (The role *block* above is the exception: its rows are weighted by
+# their entropy, [02_score](02_score.ipynb).) Means over few sequences vary by chance; the tests of notebook 3 take the number of
+# sequences into account.

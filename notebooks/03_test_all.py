@@ -170,7 +170,7 @@ results.save_figure(
 )
 
 # %% [markdown]
-# The maps of the authors' BERT-base, read from the figures that they released (20 sequences of each task).
+# For tasks of GLUE, the maps of the authors' BERT-base, read from the figures that they released (20 sequences of each task).
 
 # %%
 if len(released):
@@ -182,9 +182,28 @@ if len(released):
     )
 
 # %% [markdown]
-# MPNet beside BERT-base (profile `glue-mpnet`) is the nearest thing to a replication of this picture: both have 12 layers of 12 heads,
-# with [CLS] in low layers and [SEP] from layer 4 on. What differs are MPNet's columns: heads of one number share a bias of relative
-# positions in all layers, so that local and syntactic roles stand above one another. In MiniLM, nearly all heads attend to [CLS].
+# Where do labels of `[CLS]` and `[SEP]` sit? BERT-base has the first in low layers and the second above them.
+
+# %%
+below, above = {}, {}
+for name, labels in encoders.items():
+    with_role = labels[labels["assigned"].fillna(False).astype(bool)]
+    depth = with_role["layer"] / (labels["layer"].max() + 1)
+    below[name] = (depth[with_role["role"] == "cls"] < 1 / 2).mean()
+    above[name] = (depth[with_role["role"] == "sep"] >= 1 / 3).mean()
+finding(
+    " ".join(
+        f"In {name}, {below[name]:.0%} of the labels of [CLS] lie in the lower half of the layers, and {above[name]:.0%} of those of [SEP] "
+        "above the lowest third."
+        for name in encoders
+    )
+)
+
+# %% [markdown]
+# MPNet beside BERT-base (profile `glue-mpnet`) is the nearest thing to a replication of this picture: both have 12 layers of 12 heads.
+# In its committed run all heads of layers 2 to 4 have the role of [CLS] and nearly all of layers 5 to 10 that of [SEP], as in BERT-base,
+# where [SEP] begins in layer 4; but [CLS] comes back in layers 9 and 10, and [SEP] is in layer 1 already. Another difference are MPNet's
+# columns: heads of one number share a bias of relative positions in all layers, so that local and syntactic roles stand above one another.
 
 # %%
 heads = (
@@ -247,7 +266,7 @@ results.save_figure(
 )
 
 # %% [markdown]
-# The same counts of the authors' BERT-base, from the maps that they released (20 sequences of each task).
+# For tasks of GLUE, the same counts of the authors' BERT-base, from the maps that they released (20 sequences of each task).
 
 # %%
 if len(released):
@@ -271,8 +290,8 @@ if len(released):
 finding(text if len(released) else "The released maps are of GLUE tasks, which this profile does not have.")
 
 # %% [markdown]
-# The authors' own maps thus miss one of their claims, that each layer has at least three syntactic heads "with very few exceptions"
-# (C7), and reach another by a hair, that block heads are mostly in layer 0 (C6).
+# The maps that the authors released thus miss one of the paper's claims, that each layer has at least three syntactic heads "with very few
+# exceptions" (C7), and reach another by a hair, that block heads are mostly in layer 0 (C6). They are of 20 sequences, the claims of 1,000.
 
 # %%
 coarse = roles.coarse_memberships(finetuned)
@@ -338,8 +357,7 @@ finding(
 )
 
 # %% [markdown]
-# For *local*, shuffled attention is a weak control: it scores less than 2, and any mean above 3 exceeds it. Position is what counts
-# there. The table labels the positional twins as well, by the published rule, each with both labels on the twin.
+# For *local*, shuffled attention is a weak control: a head that attends by position alone, whatever the words, exceeds it. So the table labels the positional twins as well, by the published rule, each with both labels on the twin.
 
 # %%
 rows = {}

@@ -152,7 +152,7 @@ finding(
 )
 
 # %% [markdown]
-# Kovaleva et al. find that the last layers change most (`07_kovaleva_patterns`, K4). Both can be right: they take the cosine of
+# Kovaleva et al. find that the last layers change most (`07_kovaleva_patterns`, K4). Another layer here contradicts nothing: they take the cosine of
 # whole maps, which sees every change. A score is a mean over sequences of the attention within one sieve. Changes that
 # cancel between sequences, or that move attention among tokens outside of all sieves, do not show in it.
 #
@@ -204,7 +204,7 @@ counts.loc[changes["role"].unique()].rename_axis(columns="heads of all tasks")
 #
 # The mean share of a token's attention that goes to `[SEP]`, to `[CLS]` and to all other tokens. Unlike a score, it can be compared
 # between sequences of different length. Thick pale lines are the layers of BERT-base on QQP, by relative depth (Kovaleva et al. 2019,
-# figure 6). They follow the most attended piece, where ours add both `[SEP]` of a pair: compare the course, not the height. Attention that leaves the sink goes to words, where it can raise the score of a role.
+# figure 6). They follow the most attended piece, where ours add both `[SEP]` of a pair: compare the course, not the height. Attention that leaves these tokens goes to words, where it can raise the score of a role.
 
 # %%
 states = zip(STATES, (None, seeds[0]), strict=True)
@@ -281,8 +281,8 @@ finding(
 #
 # <details><summary>What happens</summary>
 #
-# Runs share a larger part of the labels of *local* (table `seeds_agreement`): twice as many heads have the label, and fewer have it in
-# some of the runs only. Gains and losses do not change: they use the labels that 03_test_all saved.
+# In profile offline, runs share a larger part of the labels of *local* (table `seeds_agreement`): twice as many heads have the label, and
+# fewer have it in some of the runs only. Gains and losses do not change: they use the labels that 03_test_all saved.
 #
 # </details>
 #

@@ -391,7 +391,7 @@ finding(
 )
 
 # %% [markdown]
-# So "the first layers" may mean layer 0 alone: claim CL6 compares the first third of the layers with the middle third, and its row
+# By "the first layers" the paper may mean layer 0 alone: claim CL6 compares the first third of the layers with the middle third, and its row
 # says what layer 0 does by itself.
 
 # %%

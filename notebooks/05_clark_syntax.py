@@ -439,7 +439,8 @@ finding(
 # it scores undirected trees and is not comparable.
 #
 # The authors' code pairs each candidate with the vector of the next word. When we did the same on English EWT, all probes with words lost
-# accuracy, most of all the one without attention: attention and words 70 → 66 %, distances and words 63 → 55 %, random layers 22 → 21 %.
+# accuracy, most of all the one without attention (profile glue-minilm): attention and words 70 → 66 %, distances and words 63 → 55 %, random
+# layers 22 → 21 %.
 #
 # *Try it.* Set `probe_step = 16`, so that the probes take one step for 16 sentences. Which rows move?
 # <details><summary>What happens</summary>
@@ -456,7 +457,7 @@ finding(
 #
 # The claims are the sentences of the paper that this notebook and 05_clark_surface can measure. The encoder and the data differ from the
 # paper's, so that sizes cannot be expected to agree; what can be compared is which of two systems is ahead, and where in the encoder a
-# pattern sits. Claims about `[SEP]` are judged on this encoder's sink. Intervals of surface patterns are t intervals over ten blocks
+# pattern sits. Claims about `[SEP]` are judged on the special token on which this encoder rests its heads. Intervals of surface patterns are t intervals over ten blocks
 # of documents, those of accuracies are over sentences or documents, those of probes over seeds.
 
 # %%

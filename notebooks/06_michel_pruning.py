@@ -294,9 +294,8 @@ axes.figure.legend(loc="outside upper center")
 results.save_figure(
     axes.figure,
     "michel-T4-speed",
-    "Compare the speed-up at batch 1 with that in larger batches, and with the ratio of multiplications. On "
-    "one thread the gain hardly depends on the batch; on the paper's GPU it does (Table 4 of Michel et "
-    "al.).",
+    "Compare the speed-up at batch 1 with that in larger batches, and with the ratio of multiplications. On the paper's GPU the "
+    "gain depends on the batch: does it here, on one thread (Table 4 of Michel et al.)?",
 )
 
 # %%

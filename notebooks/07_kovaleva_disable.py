@@ -149,7 +149,7 @@ results.save_figure(
     figure,
     "kovaleva-F8-heads",
     "Blue heads raise the score when they attend to all tokens evenly, red ones lower it; dots mark changes "
-    "that survive correction. Blue without a dot is what chance gives among so many heads (Figure 8 of "
+    "that survive correction. Blue without a dot may be chance, which raises the score for some of so many heads (Figure 8 of "
     "Kovaleva et al.).",
 )
 

@@ -193,8 +193,8 @@ figure.supxlabel("attended token (dark: much attention)")
 results.save_figure(
     figure,
     "kovaleva-F1-patterns",
-    "Each map is one sentence under the head that has the pattern most often; rows attend to columns. Only "
-    "a map of the last kind can carry much about words (Figure 1 of Kovaleva et al.).",
+    "Each map is one sequence under the head that has the pattern most often; rows attend to columns. By the "
+    "paper, only maps of the last kind can carry much about words (Figure 1 of Kovaleva et al.).",
 )
 
 # %%

@@ -371,7 +371,7 @@ finding(
 #
 # **How far to trust it.** The heads are chosen by attention alone, on the points on which they are tested; their answers play no part in the
 # choice. Attention to a word is no proof that the word decides, which is why we ablate. Ablation says what a trained encoder uses, not
-# whether it could learn to do without. One run of six can make a mean, so the sentence above gives the median and the range.
+# whether it could learn to do without. A single run can make a mean, so the sentence above gives the median and the range.
 #
 # ## The claims
 #

@@ -88,7 +88,7 @@ pairs = [task for task in tasks if TASKS[task].pair]
 # Heads of one role may stand in for one another, so that none of them matters alone. We ablate all heads of a role together, and
 # compare the fall in AUC with that of as many random heads of the same layers. A set with more than two thirds of its layers' heads
 # has no random counterpart. Tasks with pairs of texts and tasks with single texts are pooled apart: the matching heads can only
-# matter in the first. Runs at chance take no part. Effects on single texts are small, so there they are means over all runs.
+# matter in the first. Runs at chance take no part. On single texts the effects are means over all runs.
 
 # %%
 options = {"max_tokens": max_tokens, "cache": results.profile.cache / "synthesis"}
@@ -246,13 +246,14 @@ results.save_figure(
 joint_terms = (
     by_auc[by_auc["model"] == "together"].drop_duplicates("variant", keep="last").set_index("variant")
 )
-whole, rest = joint_terms.loc[regression.RAW], joint_terms.loc[regression.WITHOUT]
+whole, ranks, rest = (joint_terms.loc[variant] for variant in regression.VARIANTS)
 finding(
     "No run trained successfully, so that there is no effect to explain."
     if not trained
     else f"Together, the role scores explain {whole['share']:.0%} of the variance of the ablation effect within layers (permuted heads "
     f"{whole['share_shuffled']:.0%}); with the matching heads left out ({matching.names_of(matching_heads) or 'none'}) they explain "
-    f"{rest['share']:.1%} (permuted heads {rest['share_shuffled']:.1%}, {p_equals(rest['p_permutation'])})."
+    f"{rest['share']:.1%} (permuted heads {rest['share_shuffled']:.1%}, {p_equals(rest['p_permutation'])}). Ranks of scores explain "
+    f"{ranks['share']:.1%} of the variance of ranks ({ranks['share_shuffled']:.1%}, {p_equals(ranks['p_permutation'])})."
 )
 
 # %% [markdown]
@@ -312,8 +313,8 @@ finding(
 
 # %% [markdown]
 # In the committed run of glue-minilm, roles predict the ablation effect almost only through the two matching heads. With them, role
-# scores explain most of its variance within layers; without them hardly more than with permuted heads. What a head attends to
-# does not tell whether the encoder needs it.
+# scores explain most of its variance within layers; without them hardly more than with permuted heads. By ranks, where the two heads
+# weigh no more than others, they explain little, too. What a head attends to hardly tells whether the encoder needs it.
 #
 # **Try it.** Set `together = ["local", "syntactic", "delimiter"]`, without the match score.
 #

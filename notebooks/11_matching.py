@@ -509,8 +509,8 @@ if chosen and task in blocked_tasks:
 #
 # ## What the claims need
 #
-# Claims X1 to X12 are about all pair tasks. This task gives one value to each; [11_matching_all](11_matching_all.ipynb) takes their
-# means and judges them.
+# The claims X1 to X14 are about all pair tasks, but for X3, which is about single texts. This task gives its value to each;
+# [11_matching_all](11_matching_all.ipynb) takes the means and judges them.
 
 # %%
 by_section = {"sets": set_scores, "roles": role_scores, "attention": scores, "values": values}

@@ -8,7 +8,7 @@
 # %% [markdown]
 # # Summary: how do the claims fare?
 #
-# Every chapter ends with claims of its paper. This one puts them together: which of them hold for the encoder of this profile,
+# The last chapter of every paper ends with its claims. This one puts them together: which of them hold for the encoder of this profile,
 # and where are the heads that matter?
 #
 # A claim compares an estimate and its interval with a threshold. It is *supported* when both lie on its side, *not supported*

@@ -46,6 +46,8 @@ def role_maps(tables: Mapping[str, pd.DataFrame]) -> Figure:
         axes.hlines(np.arange(1, layers) - 0.5, -0.5, heads - 0.5, color="0.6", lw=0.4)
     looks = {role: {"color": colour(role), "ms": 4, "label": role} for roles in CELL for role in roles}
     looks[GROUND] |= {"color": "0.9", "ms": 8}
+    drawn = {role for table in tables.values() for role in table.loc[table["assigned"].eq(True), "role"]}
+    looks = {role: look for role, look in looks.items() if role in drawn}  # the released maps lack `match`
     names = [roles[column] if column < len(roles) else "" for column in range(COLUMNS) for roles in CELL]
     marks = [Line2D([], [], ls="", marker="s", **looks.get(role, {"ms": 0, "label": " "})) for role in names]
     figure.legend(

@@ -41,6 +41,14 @@ def claim_of_labels(
     if controls and name in CONTROLLED:
         control = of_labels(measure, roles, controls).set_index("unit")[["value", "low", "high"]]
         units = units.join(control.set_axis(CONTROL, axis=1), on="unit")
+    if controls and name == "C3":
+        note = "of all local heads together {:.2f}, of their twins {:.2f}".format(
+            *all_local_heads(evidence, controls)
+        )
+        measured = units["value"].notna()
+        units.loc[measured, "reason"] = [
+            f"{text}; {note}".removeprefix("; ") for text in units["reason"][measured]
+        ]
     return units.assign(released=of_labels(measure, roles, released)["value"].mean() if released else np.nan)
 
 
@@ -106,6 +114,18 @@ def many_delimiter(labels: xr.DataArray) -> xr.DataArray:
 def local_is_syntactic(labels: xr.DataArray) -> xr.DataArray:
     """C3: share of local heads that have the pooled syntactic role."""
     return _share_of(*(labels.sel(role=role, drop=True) == 1 for role in ("local", "syntactic")))
+
+
+def all_local_heads(evidence: Evidence, controls: Evidence) -> tuple[float, float]:
+    """The share of C3 over the local heads of all tasks and trained runs, each head counted once; and over controls."""
+
+    def share(labels: xr.DataArray) -> float:
+        local, syntactic = (labels.sel(role=role, drop=True) == 1 for role in ("local", "syntactic"))
+        trained = True if evidence.trained is None else evidence.trained
+        return float(syntactic.where(local & trained).mean())
+
+    heads, of_controls = (share(part.labels.isel(replicate=0, drop=True)) for part in (evidence, controls))
+    return heads, of_controls
 
 
 def multifunctional_layers(labels: xr.DataArray) -> xr.DataArray:

@@ -30,6 +30,12 @@ def test_a_role_has_one_place_in_the_cells_of_its_heads_and_delimiter_heads_are_
         places |= inside
 
 
+def test_the_legend_of_a_role_map_has_no_role_without_a_mark():
+    [legend] = maps.role_maps({"mrpc": TABLE}).legends
+    drawn = TABLE.loc[TABLE["assigned"].fillna(False), "role"]
+    assert {text.get_text() for text in legend.get_texts()} - {" "} == {*drawn}
+
+
 def test_the_sets_of_a_task_hold_all_heads_and_titles_the_local_ones_that_are_syntactic():
     figure = maps.role_sets({"MiniLM": TASKS, "BERT-base": TASKS.assign(assigned=False)})
     _, *panels = figure.axes

@@ -108,6 +108,17 @@ def test_controls_have_the_same_measure_and_untrained_runs_are_left_out():
     assert (rows.loc["qqp", "value"], rows.loc["qqp", "runs"]) == (1, 1)
 
 
+def test_beside_c3_stands_its_share_over_the_local_heads_of_all_tasks():
+    many = {("qqp", "local"): block([0, 1], range(HEADS)), ("qqp", "syntactic"): block([0], range(HEADS))}
+    evidence, twins = roles(LOCAL | many), roles(LOCAL | {("qqp", "local"): block([0], range(5))})
+    assert measures.all_local_heads(evidence, twins) == pytest.approx((12 / 25, 2 / 10))
+    assert measures.all_local_heads(evidence.with_trained({("mrpc", 0)}), twins) == pytest.approx(
+        (2 / 5, 2 / 5)
+    )
+    [row] = claim_table([CLAIMS[2]], {"C3": claim_of_labels("C3", evidence, twins)}).to_dict("records")
+    assert row["reason"] == "mrpc, qqp: of all local heads together 0.48, of their twins 0.20"
+
+
 def test_values_of_the_released_maps():
     released = evidence_of_labels(published.roles())
     units = {name: claim_of_labels(name, changes(), released=released) for name in measures.BY_LABEL}
