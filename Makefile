@@ -137,9 +137,10 @@ made = $(filter-out $(foreach name,$(NOT_RUN),$D/$(name) $D/$(name)-%),$1)
 # --- the study: which run needs which, and which rooms ----------------------------------------------------
 
 # Lists of tasks of the profile: those whose heads get roles, and all for which an encoder is fine-tuned.
-ROLES := 03_test_all.tasks 03_robustness.tasks 04_compare.tasks 04_claims.tasks 10_synthesis.tasks 11_matching_all.pair_tasks
+ROLES := 03_test_all.tasks 03_robustness.tasks 04_compare.tasks 04_claims.tasks 10_synthesis.tasks 10_synthesis.model_tasks \
+  11_matching_all.pair_tasks
 TUNED := $(ROLES) 05_clark_surface.classifier_tasks 06_michel_ablation.tasks 06_michel_pruning.tasks 07_kovaleva_patterns.tasks 07_kovaleva_disable.tasks \
-  07_kovaleva_disable.start_tasks 08_pascual.tasks 10_synthesis.model_tasks 11_matching_all.single_tasks
+  07_kovaleva_disable.start_tasks 08_pascual.tasks 11_matching_all.single_tasks
 tasks = $(sort $(foreach list,$1,$($(list))))
 # The runs that fine-tune encoders on the lists whose names begin so.
 tuned = $(addprefix $D/00_finetune-,$(call tasks,$(filter $1%,$(TUNED))))

@@ -22,7 +22,8 @@
 # %% tags=["parameters"]
 profile: str = "offline"
 tasks: list[str] = ["toy-mrpc", "toy-qqp", "toy-sst-2", "toy-qnli"]  # rows of the atlas
-model_tasks: list[str] = ["toy-qqp"]  # whose heads are ablated; only those of `tasks` enter the atlas
+# whose sets of heads are ablated; one that is not among `tasks` does not enter the atlas, and its heads get their labels here
+model_tasks: list[str] = ["toy-qqp"]
 random_sets: int = 39  # for each role and task with pairs of texts, fewer where a role leaves no more
 together: list[str] = ["local", "syntactic", "delimiter", "match"]  # roles of the joint model
 
@@ -40,6 +41,8 @@ combinations: int = 9999  # of one random set per task
 permutations: int = 9999
 resamples: int = 499
 max_tokens: int = 128
+tau: float = 3.0  # of labels, with `minimum` sequences, as in 03_test_all
+minimum: int = 100
 window: int = 2
 relations: list[str] = ["nsubj", "dobj", "amod", "advmod"]
 direction: str = "dependent_to_head"
@@ -61,8 +64,10 @@ from analysis.figures.colours import colour, ink
 from analysis.figures.theme import style
 from analysis.figures.words import finding
 from analysis.statistics import training
+from analysis.statistics.controls import controlled_table
 from analysis.statistics.effects import AUC, REFITTED
-from analysis.statistics.roles import ROLES, compose
+from analysis.statistics.roles import ROLES, compose, compose_controls
+from analysis.statistics.significance import Rule
 from analysis.study.claim_pages import claims_markdown
 from analysis.study.claims import judged
 from analysis.study.results import Results
@@ -79,7 +84,8 @@ if missing := agreement.TABLES - available:
     print(f"not run in profile {profile}, and left out of the atlas: {', '.join(sorted(missing))}")
 choices = (window, relations, direction, arithmetic, weighted_block)
 runs = [(task, run) for task in tasks for run in seeds]
-trained = training.trained_runs(results.join_parts("finetune", tasks, every=False)) & {*runs}
+finetune = results.join_parts("finetune", [*dict.fromkeys([*tasks, *model_tasks])], every=False)
+trained = {run for run in training.trained_runs(finetune) if run[1] in seeds}
 pairs = [task for task in tasks if TASKS[task].pair]
 
 # %% [markdown]
@@ -90,6 +96,17 @@ pairs = [task for task in tasks if TASKS[task].pair]
 # has no random counterpart. Tasks with pairs of texts and tasks with single texts are pooled apart: the matching heads can only
 # matter in the first. Runs at chance take no part. On single texts the effects are means over all runs.
 
+
+# %%
+def labels_of(task: str) -> pd.DataFrame:
+    """The role table of the first fine-tuned encoder of a task."""
+    if task in tasks:  # 03_test_all has labelled its heads
+        return results.load_table(f"roles-{task}-finetuned")
+    bank, controls = results.load_scores(task, seeds[0]), results.load_controls(task, seeds[0])
+    both = compose(bank, *choices), compose_controls(bank, controls, *choices)
+    return controlled_table(*both, Rule(tau, minimum=minimum, seed=seed))
+
+
 # %%
 options = {"max_tokens": max_tokens, "cache": results.profile.cache / "synthesis"}
 role_sets, changes = [], {}
@@ -98,7 +115,7 @@ for task in model_tasks:
     dev = load_examples(task, source, "dev", set_n if pair else single_set_n, seed)
     labels = np.array([example.label for example in dev])
     count = random_sets if pair else single_random_sets
-    task_sets = sets.role_sets(results.load_table(f"roles-{task}-finetuned"), task, count, seed)
+    task_sets = sets.role_sets(labels_of(task), task, count, seed)
     set_runs = seeds[:1] if pair else [run for run in seeds if (task, run) in trained] or seeds[:1]
     by_run = []
     for run in set_runs:

@@ -11,7 +11,7 @@ from analysis.statistics.roles import COARSE
 from analysis.synthesis import agreement, sets
 from analysis.synthesis.agreement import POOLED
 
-# Those on matching heads, X1 to X12, are measured in matching_measures.
+# Those on matching heads, X1 to X14, are measured in matching_measures.
 CLAIMS = [claim for claim in read_claims(Path(__file__).with_name("claims.yaml")) if claim.id[0] == "S"]
 ABLATION, IMPORTANCE, TUNING = "ablation, AUC", "gradient importance", "change in fine-tuning"
 NAMES = {
