@@ -223,7 +223,7 @@ finding(
 # tokens equally, as in [07_kovaleva_disable](07_kovaleva_disable.ipynb). Are the same heads important?
 # <details><summary>What happens</summary>
 #
-# Effects are about as large on average, but they belong to other heads. In glue-minilm, head 2-9 keeps its effect on the loss of
+# In glue-minilm, effects are about as large on average, but they belong to other heads. Head 2-9 keeps its effect on the loss of
 # MRPC (0.03 nats), and head 2-4, which can be ablated without harm, gets the largest (0.06): an output that says the same for
 # every token can disturb the layers above more than no output.
 # </details>

@@ -458,7 +458,7 @@ counts = sorted({1, 2, 4, 8, 16, probes} - {None})
 validation = discrepancy.validation_table(model, sequences, counts, seed)
 results.save_table(validation, "pascual_validation")
 means = validation.groupby(["compared", "probes"], sort=False, dropna=False).mean().drop(columns="layer")
-means.reset_index().style.format(precision=3, na_rep="").hide()
+means.reset_index().style.format(precision=3, na_rep="").format("{:.0f}", subset="probes", na_rep="").hide()
 
 # %%
 few, many = (means.loc[("sampled", count), "total_variation"] for count in (counts[0], counts[-1]))

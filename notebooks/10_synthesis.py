@@ -337,7 +337,7 @@ finding(
 #
 # <details><summary>What happens</summary>
 #
-# The role scores explain far less of the variance: what they explained was the match score of two heads.
+# In profile glue-minilm the role scores explain far less of the variance: what they explained was the match score of two heads.
 #
 # </details>
 #

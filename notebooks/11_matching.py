@@ -149,7 +149,8 @@ print(f"match logit: {before:.2f} before, {after:.2f} after")
 #
 # <details><summary>What happens</summary>
 #
-# Across, the logit rises further with the dose. To the own text it moves less: the head looks at words there too, but not across.
+# In profile glue-minilm the logit rises further with the dose, and to the own text it moves less: the head looks at words there too, but
+# not across.
 #
 # </details>
 #
@@ -445,7 +446,8 @@ overlap = matching.overlap(classifiers[0].layouts())
 groups = by_run(per_run(edited, lambda c: matching_runs.group_table(scores[c.run], overlap)))
 results.save_table(groups, f"matching_groups-{task}")
 columns = ["n", "overlap", "share", "share_ablated", "share_dial"]
-groups.reindex(columns=["group", *columns]).groupby("group", sort=False).mean().style.format(precision=2)
+by_group = groups.reindex(columns=["group", *columns]).groupby("group", sort=False).mean()
+by_group.style.format(precision=2).format("{:.0f}", subset="n")
 
 # %% [markdown]
 # ## Does a classifier that has learnt more use them?
