@@ -181,4 +181,6 @@ def _threshold_axis(axes: Axes, rows: int) -> None:
         axes.axhspan(height - 0.5, height + 0.5, color="0.95", linewidth=0)
     axes.set(ylim=(rows - 0.5, -0.5), xlim=(-1.1, 1.1), xticks=[-1, 0, 1])
     axes.set_xticklabels(["against\nthe claim", "threshold", "on the\nclaim's side"])
+    for label, side in zip(axes.get_xticklabels(), ("left", "center", "right"), strict=True):
+        label.set_horizontalalignment(side)  # the outer ones stay above their own axis
     axes.set_xlabel("distance from the threshold,\neach row on a scale of its own")

@@ -50,7 +50,7 @@ def effect_maps(effects: pd.DataFrame, by: str) -> Figure:
     reach = max(float(means["effect"].abs().max()), 1e-6)
     return head_grids(
         {title: head_grid(rows, "effect") for title, rows in tables.items()},
-        "fall in AUC\n(below 0: a rise; dot: matching head)",
+        "fall in AUC (below 0: a rise)\ndot: matching head",
         {title: head_grid(rows, "matching") > 0 for title, rows in tables.items()},
         2 if means["layer"].max() < 8 else 4,
         cmap="vlag",
