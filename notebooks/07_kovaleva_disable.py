@@ -178,7 +178,8 @@ rises.loc[rises["seed"] == seeds[0], columns].style.format(whole, precision=3).h
 # largest rise (column `largest` of the table kovaleva_rises)?
 # <details><summary>What happens</summary>
 #
-# `least` falls, and the largest rise shrinks. Where rises are chance, another head has the largest one in the second run.
+# `least` falls: with 400 sequences (glue-minilm) it is about a third of what it is with 100 (profile offline), and the largest rise is
+# smaller, too. Where rises are chance, another head has the largest one in the second run.
 # </details>
 
 # %% [markdown]
