@@ -11,6 +11,7 @@ REVERSED = "_reversed"  # the end of the name of a relation from head to depende
 UNIFORM = "uniform"
 UNIFORM_SCORE = 1.0  # of a uniform head
 DIMENSIONS = ("sequence", "role", "layer", "head")  # of scores
+Head = tuple[int, int]  # layer, head
 
 
 class Role(NamedTuple):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -16,6 +17,11 @@ def stacked(tables: Mapping[Any, pd.DataFrame], *names: str) -> pd.DataFrame:
         return pd.DataFrame(columns=[*names])
     parts = pd.concat(tables, names=[*names])
     return parts.reset_index([*names]).reset_index(drop=True)
+
+
+def published(paper: Path, name: str) -> pd.DataFrame:
+    """A table of published values in the folder of a paper, whose published.md says where each comes from."""
+    return pd.read_csv(paper / f"published_{name}.csv")
 
 
 def p_text(p: float) -> str:

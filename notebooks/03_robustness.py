@@ -241,7 +241,7 @@ def above_uniform(bank, band: int) -> float:
     return labels.loc[labels["role"] == "local", "assigned"].mean()
 
 
-rows = published.local_shares().query("n == 1000 and task in @tasks").drop(columns="n")
+rows = published.published("local").query("n == 1000 and task in @tasks").drop(columns="n")
 rows = rows.rename(columns={"share": "BERT-base, 1,000 test sequences"})
 rows["this encoder, dev"] = [
     above_uniform(results.load_scores(task, seeds[0]), band) for task, band in rows[["task", "window"]].values

@@ -134,6 +134,7 @@ kinds = {
 }
 effects = sets.sets_table(role_sets, changes, kinds, combinations, resamples, seed)
 results.save_table(effects, "synthesis_sets")
+results.save_claim("S1", measures.against_random(effects))
 
 # %% [markdown]
 # A panel per task. A dash is a random set of heads, a mark the heads of the role; both as the fall in AUC beyond the mean of the random sets.
@@ -287,6 +288,9 @@ survival = agreement.survival_agreement(tables.get("pascual_survival"), "finetun
 parts = [part for part in (importance, survival) if len(part)]
 agreements = pd.concat(parts or [importance], ignore_index=True)
 results.save_table(agreements, "synthesis_agreement")
+chapter_6, ablation = tables.get("michel_importance_agreement"), measures.ABLATION
+results.save_claim("S2", measures.order_alike(agreements, ablation, measures.IMPORTANCE, chapter_6))
+results.save_claim("S5", measures.order_alike(agreements, ablation, measures.TUNING))
 
 # %%
 means = importance[importance["task"] == agreement.POOLED]
@@ -314,7 +318,8 @@ finding(
 # Cohen's kappa, the same sequences for both ([08_pascual](08_pascual.ipynb) draws it for each task).
 
 # %%
-rows = agreements.query("kind == @agreement.ROLES and task == @agreement.POOLED").dropna(subset="value")
+rows = agreements.query("kind == @agreement.ACROSS_MAPS and task == @agreement.POOLED").dropna(subset="value")
+results.save_claim("S3", measures.survive_on_attribution(agreements))
 rows.pivot(index="role", columns="second", values="value").style.format(precision=2, na_rep="–")
 
 # %%
@@ -356,9 +361,6 @@ finding(
 # ## The claims
 
 # %%
-importance = tables.get("michel_importance_agreement")
-for claim, units in measures.frames(effects, agreements, importance).items():
-    results.save_claim(claim, units)
 claims = judged(results, measures.CLAIMS)
 results.save_figure(forest_plot(claims, measures.CLAIMS), "synthesis-claims", FOREST_CAPTION)
 Markdown(claims_markdown(claims, measures.CLAIMS))

@@ -403,7 +403,7 @@ def of_outputs(c):
     return output_shares(c.encoder, read, chosen, flag_directions(c.encoder, read))
 
 
-output_table = by_run(per_run(edited, of_outputs), table=matching_runs.output_table)
+output_table = by_run(per_run(edited, of_outputs))
 results.save_table(output_table, f"matching_outputs-{task}")
 output_table.pivot_table(["share", "cosine"], ["layer", "head"], "seed").style.format(precision=2)
 

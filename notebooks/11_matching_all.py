@@ -89,6 +89,14 @@ results = Results(profile)
 model = load_encoder(encoder, device)
 results.record_weights(f"{encoder}-pretrained", model.digest)
 joined = partial(results.join_tables, parts=pair_tasks)
+units = matching_measures.over_tasks(joined("matching_units"))  # of the claims on pairs of texts
+
+
+def save_claims(*names):
+    """Saves claims in the section that shows them."""
+    for name in names:
+        results.save_claim(name, units[name])
+
 
 # %% [markdown]
 # ## Which heads match?
@@ -101,6 +109,7 @@ joined = partial(results.join_tables, parts=pair_tasks)
 # %%
 table = joined("matching_heads")
 results.save_table(table, "matching_heads")
+save_claims("X1")
 roles = [results.load_table(f"roles-{task}-pretrained") for task in pair_tasks]
 chosen = matching.matching_heads(roles, threshold, heads)
 layer, head = [(0, 0), *chosen[:1]][-1]
@@ -180,6 +189,8 @@ set_scores = per_run(
 of_sets = matching_runs.by_run(set_scores, singles, partial(matching_runs.set_table, heads=chosen))
 set_table = pd.concat([joined("matching_sets"), of_sets], ignore_index=True)
 results.save_table(set_table, "matching_sets")
+save_claims("X2", "X7", "X8")
+results.save_claim("X3", matching_measures.single_texts(singles, chosen, set_scores))
 falls = set_table.pivot_table("fall", ["task", "seed"], "set", aggfunc="max", sort=False)
 falls = falls.reindex(columns=["matching heads", "other heads"]).dropna()
 lead = falls["matching heads"] > falls["other heads"]
@@ -204,6 +215,7 @@ growing.pivot_table("fall", ["task", "seed"], "k", sort=False).style.format(prec
 # %%
 redirected = joined("matching_redirection")
 results.save_table(redirected, "matching_redirection")
+save_claims("X4", "X5")
 labels = {"fall": "fall in AUC", "shift": "shift of the match logit\n(below 0: fewer matches)"}
 results.save_figure(
     marks_by_edit(redirected, labels),
@@ -215,13 +227,13 @@ results.save_figure(
 # %%
 trained_rows = redirected[redirected["trained"].eq(True)]
 fall = trained_rows.pivot_table("fall", "edit", "task", sort=False)
-matching.finding_about(
-    chosen if len(trained_rows) else [],
-    "Fall in AUC, mean over trained runs. "
-    + " ".join(
-        f"{task}: wrong words {column['to wrong words']:.3f}, own text {column['to the own text']:.3f}, "
-        f"ablated {column['ablated']:.3f}."
-        for task, column in fall.items()
+matching.finding_by_task(
+    chosen,
+    fall,
+    "Fall in AUC, mean over trained runs.",
+    lambda task, column: (
+        f"{task}: wrong words {column['to wrong words']:.3f}, own text "
+        f"{column['to the own text']:.3f}, ablated {column['ablated']:.3f}."
     ),
 )
 
@@ -246,6 +258,7 @@ matching.finding_about(
 # %%
 dial = joined("matching_dial")
 results.save_table(dial, "matching_dial")
+save_claims("X6")
 results.save_figure(
     dial_panels(dial, set_table, matching.NATURAL, matching.OWN),
     "matching-F4-dial",
@@ -255,19 +268,20 @@ results.save_figure(
 
 # %%
 share = dial[dial["trained"].eq(True)].pivot_table("share", "edit", "task", sort=False)
-matching.finding_about(
-    chosen if len(share) else [],
-    'The share of pairs called "match" at the natural dose. '
-    + " ".join(
-        f"{task}: from {column['none']:.0%} to {column[matching.NATURAL]:.0%}, with the same heads turned to their own text "
-        f"{column[matching.OWN]:.0%}."
-        for task, column in share.items()
+matching.finding_by_task(
+    chosen,
+    share,
+    'The share of pairs called "match" at the natural dose.',
+    lambda task, column: (
+        f"{task}: from {column['none']:.0%} to {column[matching.NATURAL]:.0%}, with the same heads turned "
+        f"to their own text {column[matching.OWN]:.0%}."
     ),
 )
 
 # %%
 crossing = joined("matching_crossing")
 results.save_table(crossing, "matching_crossing")
+save_claims("X12", "X13")
 crossing.pivot_table("crossing", ["task", "seed"], "measure", sort=False).style.format(precision=2)
 
 # %% [markdown]
@@ -305,6 +319,7 @@ matching.finding_about(
 # %%
 values = joined("matching_values")
 results.save_table(values, "matching_values")
+save_claims("X9", "X10")
 values.pivot_table(["fall", "shift"], "edit", "task", sort=False).style.format(precision=3)
 
 # %% [markdown]
@@ -316,6 +331,7 @@ values.pivot_table(["fall", "shift"], "edit", "task", sort=False).style.format(p
 beside = [task for task in pair_tasks if task in identical_tasks]
 identical = pd.DataFrame(columns=matching_runs.EMPTY)
 edits = ["none", "ablated", "to the own text", "to wrong words"]
+save_claims("X11", "X14")
 if beside:
     identical = results.join_tables("matching_identical", beside)
     results.save_table(identical, "matching_identical")
@@ -329,13 +345,13 @@ if beside:
 # %%
 of_itself = identical[identical["trained"].eq(True) & identical["pair"].eq("identical")]
 shares = of_itself.pivot_table("share", "edit", "task", sort=False)
-matching.finding_about(
-    chosen if len(of_itself) else [],
-    "Identical texts called a match. "
-    + " ".join(
+matching.finding_by_task(
+    chosen,
+    shares,
+    "Identical texts called a match.",
+    lambda task, column: (
         f"{task}: {column['none']:.0%}; heads ablated {column['ablated']:.0%}, turned to the own text "
         f"{column['to the own text']:.0%}, to wrong words of the other text {column['to wrong words']:.0%}."
-        for task, column in shares.items()
     ),
 )
 
@@ -388,10 +404,6 @@ matching.finding_about(
 # ## The claims
 
 # %%
-frames = matching_measures.over_tasks(joined("matching_units"))
-frames["X3"] = matching_measures.single_texts(singles, chosen, set_scores)
-for claim, units in frames.items():
-    results.save_claim(claim, units)
 claims = judged(results, matching_measures.CLAIMS)
 results.save_figure(forest_plot(claims, matching_measures.CLAIMS), "matching-claims", FOREST_CAPTION)
 

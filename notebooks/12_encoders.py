@@ -167,16 +167,16 @@ if regions:
 # both have as many layers.
 
 # %%
-ROLES = ["local", "syntactic", "delimiter", "cls", "sep", "block"]
+chapter_roles = ["local", "syntactic", "delimiter", "cls", "sep", "block"]
 name, tasks = next(iter(units)), parameters("04_compare", names[0])["tasks"]
 first = results_to_read(names[0])
 roles = pd.concat([first.load_table(f"roles-{task}-finetuned").assign(task=task) for task in tasks])
-shares = role_shares(roles, ROLES)
+shares = role_shares(roles, chapter_roles)
 grids = {f"{name}\n{role}": grid for role, grid in shares.items()}
 
 maps, correlations = published.roles(), {}
 if {*tasks} <= {*maps["task"]}:  # no toy tasks
-    bert_base = role_shares(maps[maps["task"].isin(tasks)], ROLES)
+    bert_base = role_shares(maps[maps["task"].isin(tasks)], chapter_roles)
     correlations = layer_correlations(shares, bert_base)
     values = {
         role: f"\nr = {number(r)}\n[{number(low)}, {number(high)}]"
@@ -186,7 +186,7 @@ if {*tasks} <= {*maps["task"]}:  # no toy tasks
 
 label = "share of the tasks in which the head has the role"
 results.save_figure(
-    head_grids(grids, label, columns=len(ROLES), cmap=SEQUENTIAL, vmin=0, vmax=1),
+    head_grids(grids, label, columns=len(chapter_roles), cmap=SEQUENTIAL, vmin=0, vmax=1),
     "encoders-F2",
     "Role maps of an encoder above those of BERT-base, in the layers where they sit. The darker a head, the more "
     "tasks give it the role; r compares the shares by layer.",

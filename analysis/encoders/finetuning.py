@@ -34,13 +34,14 @@ from transformers.utils.notebook import NotebookProgressCallback
 
 from analysis.cache import record_use, working_folder
 from analysis.encoders.classifiers import load_classifier, trainable_classifier
-from analysis.encoders.interventions import Head, check_labels
+from analysis.encoders.interventions import check_labels
 from analysis.encoders.layout import read_ids
 from analysis.encoders.measures import decide, measure
 from analysis.encoders.models import PRECISIONS, Encoder, check_precision, load_encoder, load_tokenizer
 from analysis.encoders.redirection import blocked_across
 from analysis.errors import InputError
 from analysis.files import read_text, write_text, wrong_file
+from analysis.roles import Head
 from analysis.texts.examples import Example, as_sequences
 from analysis.texts.tasks import CHOICE, Task, task_named
 
@@ -305,6 +306,21 @@ def finetune(
     record_use(computed=not known)
     if known:
         return record["scores"]
+    encoder, scores, log = _train(name, task, train, dev, folder, recipe, callbacks)
+    keep(encoder, folder, {"recipe": described, "scores": scores, "log": log})
+    return scores
+
+
+def _train(
+    name: str | Path,
+    task: Task,
+    train: Sequence[Example],
+    dev: Sequence[Example],
+    folder: Path,
+    recipe: Recipe,
+    callbacks: Sequence[TrainerCallback],
+) -> tuple[Encoder, dict[str, float], list[dict]]:
+    """The trained encoder in float32, of the kept epoch, with its dev scores and the log of the training."""
     set_seed(recipe.seed)
     tokenizer, device = load_tokenizer(name), recipe.device
     encoder = Encoder(str(name), trainable_classifier(name, task.outputs), tokenizer)
@@ -318,10 +334,8 @@ def finetune(
                 trainer.add_callback(callback)
             trainer.train()
         model = trainer.accelerator.unwrap_model(trainer.model, keep_fp32_wrapper=False)
-        encoder = replace(encoder, model=model)  # in float32, of the kept epoch
-        scores = _scores(encoder, task, device, dev_set)
-    keep(encoder, folder, {"recipe": described, "scores": scores, "log": trainer.state.log_history})
-    return scores
+        encoder = replace(encoder, model=model)
+        return encoder, _scores(encoder, task, device, dev_set), trainer.state.log_history
 
 
 def _described(

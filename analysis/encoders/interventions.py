@@ -22,9 +22,9 @@ from analysis.encoders.models import Encoder, cached_casts
 from analysis.encoders.prefixes import OPERATORS, Operator, Prefix, ordinary_pass
 from analysis.errors import InputError
 from analysis.files import replacing
+from analysis.roles import Head
 from analysis.texts.examples import Example
 
-Head = tuple[int, int]  # layer, head
 NONE = "none"
 # Several variants run as one batch up to this many padded tokens: a CPU gains from few, a GPU from many.
 STACKED = {"cpu": 800, "cuda": 32768}
@@ -199,39 +199,36 @@ def predict(
     run resumes from them.
     """
     check_examples(encoder, examples, max_tokens)
+    rows = _with_baseline(encoder, interventions)
+    variants = {row.key: row for row in rows}
+    sequences = layouts(encoder.tokenizer, examples, max_tokens)
+    plan = list(batches(sequences, batch_size * max_tokens, batch_size))
+    bar = tqdm(
+        total=len(variants) * len(sequences), desc="interventions", unit="sequence", disable=not progress
+    )
+    by_variant = np.empty((len(variants), len(sequences), encoder.model.config.num_labels), np.float32)
+    with cached_casts(encoder), bar:
+        for indices in plan:
+            batch = [sequences[index] for index in indices]
+            by_variant[:, indices] = _batch_logits(encoder, batch, variants, cache, bar, indices is plan[0])
+    places = {key: place for place, key in enumerate(variants)}
+    logits = by_variant[[places[row.key] for row in rows]]
+    if examples[0].choices:
+        logits = logits.reshape(len(rows), len(examples), -1)
+    axes = {"intervention": [row.name for row in rows], "sequence": [example.id for example in examples]}
+    axes |= {"class": range(logits.shape[-1])}
+    about = {**encoder.provenance, **about_texts(sequences), "max_tokens": max_tokens}
+    return xr.DataArray(logits, axes, [*axes], "logits", about)
+
+
+def _with_baseline(encoder: Encoder, interventions: Sequence[Intervention]) -> list[Intervention]:
+    """The row "none", then the interventions; raises InputError for a name that stands twice and for a wrong gate."""
     rows = [Intervention(NONE, np.ones((encoder.layers, encoder.heads))), *interventions]
-    names = [row.name for row in rows]
-    if len({*names}) < len(names):
+    if len({row.name for row in rows}) < len(rows):
         raise InputError("two interventions have the same name: give each its own")
     for row in rows:
         check_gate(encoder, row.gate)
-    variants = {row.key: row for row in rows}
-    sequences = layouts(encoder.tokenizer, examples, max_tokens)
-    logits = np.empty((len(variants), len(sequences), encoder.model.config.num_labels), np.float32)
-    plan = list(batches(sequences, batch_size * max_tokens, batch_size))
-    total = len(variants) * len(sequences)
-    with (
-        cached_casts(encoder),
-        tqdm(total=total, desc="interventions", unit="sequence", disable=not progress) as bar,
-    ):
-        for indices in plan:
-            batch = [sequences[index] for index in indices]
-            logits[:, indices] = _batch_logits(encoder, batch, variants, cache, bar, indices is plan[0])
-    places = {key: place for place, key in enumerate(variants)}
-    logits = logits[[places[row.key] for row in rows]]
-    if examples[0].choices:
-        logits = logits.reshape(len(rows), len(examples), -1)
-    return xr.DataArray(
-        logits,
-        {
-            "intervention": names,
-            "sequence": [example.id for example in examples],
-            "class": range(logits.shape[-1]),
-        },
-        ("intervention", "sequence", "class"),
-        name="logits",
-        attrs={**encoder.provenance, **about_texts(sequences), "max_tokens": max_tokens},
-    )
+    return rows
 
 
 def _batch_logits(

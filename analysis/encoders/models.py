@@ -11,13 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
-from transformers import (
-    AutoModel,
-    AutoTokenizer,
-    BertConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import AutoModel, AutoTokenizer, BertConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from analysis.encoders.layout import Pieces
 from analysis.encoders.sources import BUILT_IN, TINY, locate, minilm_folder, read

@@ -23,9 +23,7 @@ Edit = Callable[[int, Share, Rows, Values], Tensor]  # of a layer
 Call = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]  # a module and the arguments, positional and by name
 
 
-def uniform_heads(
-    shares: Shaped[Tensor, "layer head"] | Shaped[Tensor, "sequence layer head"],
-) -> Replace:
+def uniform_heads(shares: Shaped[Tensor, "layer head"] | Shaped[Tensor, "sequence layer head"]) -> Replace:
     """A `replace` for `tap`: heads with share 1 attend equally to all real tokens (Kovaleva 2019, section 4.6).
 
     A number between 0 and 1 mixes uniform attention with the head's own.

@@ -11,12 +11,13 @@ import xarray as xr
 from jaxtyping import Bool
 from torch import Tensor
 
-from analysis.encoders.interventions import Head, predict, sets
+from analysis.encoders.interventions import predict, sets
 from analysis.encoders.layout import Layout, across, same_pieces
 from analysis.encoders.models import Encoder
 from analysis.encoders.prefixes import Edit, Operator, Prefix, Share, for_queries
 from analysis.encoders.tap import Rows, tap
 from analysis.errors import InputError
+from analysis.roles import Head
 from analysis.texts.examples import Example
 
 Pairs = Bool[np.ndarray, "token token"]  # query, key

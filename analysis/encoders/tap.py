@@ -62,18 +62,7 @@ class Tap:
         """Starts counting layers again: a forward pass begins."""
         self.resume(0)
 
-    def attend(
-        self,
-        module,
-        query,
-        key,
-        value,
-        attention_mask,
-        scaling=None,
-        dropout=0.0,
-        bias=None,
-        **_,
-    ):
+    def attend(self, module, query, key, value, attention_mask, scaling=None, dropout=0.0, bias=None, **_):
         """The output of all heads and their weights, with the signature that transformers expects.
 
         With `others`, the queries are the layer's own input, and keys and values come from `others`, to which the mask

@@ -1,22 +1,24 @@
 """Edits of the vectors that named heads read, where their attention stays as it is."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from analysis.encoders.interventions import Head, texts_digest
+from analysis.encoders.interventions import texts_digest
 from analysis.encoders.layout import Layout, across, batches
 from analysis.encoders.models import Encoder
 from analysis.encoders.prefixes import Edit, Operator, Prefix, Share, for_queries, repeated
 from analysis.encoders.redirection import ROWS, TARGETS, padded
 from analysis.encoders.tap import Reading, Rows, ValueReader, Values, read_layers, tap
 from analysis.errors import InputError
+from analysis.roles import Head
 
 Inputs = dict[str, Tensor]
 Outputs = Float[Tensor, "batch head query size"]
@@ -128,20 +130,22 @@ class Flag(Operator):
 
     def edit(self, prefix: Prefix) -> Edit:
         """The edit of one batch (see `Operator`)."""
-        marks = [row_marks(prefix.batch, text)[:, None, :, None].to(prefix.encoder.device) for text in (0, 1)]
+        marks = [row_marks(prefix.batch, "unmatched", text).to(prefix.encoder.device) for text in (0, 1)]
 
         def flagged(layer: int, share: Share, weights: Rows, values: Values) -> Outputs:
             output = weights @ values
             for rows, direction in zip(marks, self.directions[:, layer], strict=True):
-                output = output + share * for_queries(rows, weights) * direction[:, None].to(output)
+                marked = for_queries(rows[:, None, :, None], weights)
+                output = output + share * marked * direction[:, None].to(output)
             return output
 
         return flagged
 
 
-def row_marks(batch: Sequence[Layout], text: int, rows: str = "unmatched") -> Tensor:
-    """Which tokens of a text are in the named rows, (sequence, token), padded with False."""
-    marks = [torch.from_numpy(ROWS[rows](layout) & (layout.text == text)) for layout in batch]
+def row_marks(batch: Sequence[Layout], rows: str, text: int | None = None) -> Tensor:
+    """Which tokens, of one text or of both, are in the named rows, (sequence, token), padded with False."""
+    texts = (0, 1) if text is None else [text]
+    marks = [torch.from_numpy(ROWS[rows](layout) & np.isin(layout.text, texts)) for layout in batch]
     return nn.utils.rnn.pad_sequence(marks, batch_first=True)
 
 
@@ -160,10 +164,10 @@ def flag_directions(encoder: Encoder, sequences: Sequence[Layout]) -> Float[Tens
             shares.append(targets / targets.sum(-1, keepdim=True).clamp_min(1))
         both = (shares[0].sum(-1) * shares[1].sum(-1))[:, 0] > 0
         weights = torch.stack([
-            ((shares[0] - shares[1])[:, 0] * (both & row_marks(batch, text, "all"))[..., None]).sum(1)
+            ((shares[0] - shares[1])[:, 0] * (both & row_marks(batch, "all", text))[..., None]).sum(1)
             for text in (0, 1)
         ]).to(encoder.device)  # fmt: skip
-        counts += torch.stack([(both & row_marks(batch, text, "all")).sum() for text in (0, 1)])
+        counts += torch.stack([(both & row_marks(batch, "all", text)).sum() for text in (0, 1)])
 
         def read(layer: int, reading: Reading, weights: Tensor = weights) -> None:
             sums[:, layer] += torch.einsum("tbk,bhkd->thd", weights, reading.values).cpu()
@@ -174,10 +178,10 @@ def flag_directions(encoder: Encoder, sequences: Sequence[Layout]) -> Float[Tens
 
 def output_shares(
     encoder: Encoder, sequences: Sequence[Layout], heads: Sequence[Head], directions: Tensor
-) -> Mapping[tuple[int, int, int], tuple[float, float]]:
+) -> pd.DataFrame:
     """By layer, head and text: the share of the variance of a head's outputs at matched rows in their first direction.
 
-    The second number is the cosine of that direction with the flag of these rows (see `flag_directions`), without sign.
+    cosine: that of this direction with the flag of these rows (see `flag_directions`), without sign.
     """
     outputs: dict[tuple[int, int, int], list[Tensor]] = {}
     for indices in batches(sequences):
@@ -185,17 +189,17 @@ def output_shares(
 
         def read(layer: int, reading: Reading, batch: Sequence[Layout] = batch) -> None:
             for text in (0, 1):
-                rows = row_marks(batch, text, "matched").to(encoder.device)
+                rows = row_marks(batch, "matched", text).to(encoder.device)
                 for head in (head for place, head in heads if place == layer):
                     outputs.setdefault((layer, head, text), []).append(reading.context[:, head][rows])
 
         read_layers(encoder, batch, ValueReader(read))
-    result = {}
+    result = []
     for (layer, head, text), parts in outputs.items():
         rows = torch.cat(parts)
         if len(rows) < 2:
             continue
         _, sizes, vectors = torch.linalg.svd(rows - rows.mean(0), full_matrices=False)
         cosine = torch.cosine_similarity(vectors[0], directions[text, layer, head], dim=0).abs()
-        result[layer, head, text] = float(sizes[0] ** 2 / (sizes**2).sum()), float(cosine)
-    return result
+        result.append((layer, head, text, float(sizes[0] ** 2 / (sizes**2).sum()), float(cosine)))
+    return pd.DataFrame(result, columns=["layer", "head", "text", "share", "cosine"])

@@ -10,10 +10,10 @@ import pandas as pd
 from jaxtyping import Float
 from tqdm import tqdm
 
-from analysis.encoders.interventions import Head
 from analysis.encoders.models import Encoder
 from analysis.encoders.redirection import redirect
 from analysis.errors import InputError
+from analysis.roles import Head
 from analysis.scores.extraction import extract, read_attention, read_sieves
 from analysis.statistics.controls import share_of_control
 from analysis.statistics.effects import match_logit

@@ -15,7 +15,7 @@ from analysis.figures.colours import BLUE, VERMILION
 from analysis.figures.theme import DOUBLE, as_written, canvas, empty
 from analysis.statistics.claim_texts import OURS, cells, with_sink
 from analysis.statistics.claims import INCONCLUSIVE, MIXED, NOT_APPLICABLE, NOT_SUPPORTED, SUPPORTED, Claim
-from analysis.statistics.encoders import ALIKE, DIFFER, NOT_JUDGED
+from analysis.statistics.encoders import DIFFER, NOT_JUDGED
 
 FOREST_CAPTION = (
     "Each row is a claim with its estimate, interval, range over units, control and threshold, on an axis of its own. "
@@ -112,66 +112,65 @@ def encoder_plot(table: pd.DataFrame, known: Iterable[Claim], released: Mapping[
     if not order:
         return empty("no claim has a verdict on all encoders")
     names, words = [*judged["encoder"].unique()], {claim.id: claim for claim in known}
-    figure, (left, right) = plt.subplots(
-        1,
-        2,
-        figsize=(DOUBLE, max(0.27 * len(order) + 1.1, 3)),
-        sharey=True,
-        layout="constrained",
-        width_ratios=[3, 2],
-    )
+    size = DOUBLE, max(0.27 * len(order) + 1.1, 3)
+    options = {"sharey": True, "layout": "constrained", "width_ratios": [3, 2]}
+    figure, (left, right) = plt.subplots(1, 2, figsize=size, **options)
     _threshold_axis(left, len(order))
     right.axvline(0, color="black", linewidth=0.6)
-    shifts = np.linspace(-0.2, 0.2, len(names))
     for height, claim in enumerate(order):
-        rows = judged[judged["claim"] == claim].to_dict("records")
         sided = {"relation": words[claim].relation, "threshold": words[claim].threshold}
         sided["published_estimate"] = released.get(claim, np.nan)
-        places = _places([row | sided for row in rows], ("estimate", "low", "high", "published_estimate"))
-        left.plot(places[0]["published_estimate"], height, **MARKS[RELEASED])
-        for shape, shift, row, place in zip(SHAPES, shifts, rows, places, strict=False):
-            left.plot([place["low"], place["high"]], [height + shift] * 2, color="0.3", lw=1)
-            look = {"marker": shape, "markersize": 4}
-            left.plot(place["estimate"], height + shift, **MARKS[row["verdict"]] | look)
-            ends = [row["difference_low"], row["difference_high"]]
-            right.plot(ends, [height + shift] * 2, color="0.3", lw=1)
-            right.plot(row["difference"], height + shift, **MARK | look | {"markerfacecolor": "0.8"})
+        rows = [row | sided for row in judged[judged["claim"] == claim].to_dict("records")]
+        _draw_encoders(left, right, height, rows, np.linspace(-0.2, 0.2, len(names)))
     labels = [f"{claim}: {with_sink(words[claim].statement, '')}" for claim in order]
     left.set_yticks(range(len(order)), [textwrap.fill(label, 64) for label in labels])
     right.set_xlabel(f"difference from {names[0]},\nin the unit of the claim")
     right.set_xscale("symlog", linthresh=0.1, linscale=1)
     right.set_xlim(-2, 2)  # a wider interval is cut
     right.set_xticks([-1, -0.1, 0, 0.1, 1], ["-1", "-0.1", "0", "0.1", "1"])
-    firsts = [place for place in range(1, len(order)) if differ[order[place]] != differ[order[place - 1]]]
-    for side in (left, right):
-        side.hlines(
-            np.subtract(firsts, 0.5), 0, 1, transform=side.get_yaxis_transform(), color="black", lw=0.8
-        )
-        side.tick_params(axis="y", length=0, labelsize=5.5)
-    sides = right.secondary_yaxis("right")
-    groups = {DIFFER: differ.sum(), ALIKE: (~differ).sum()}
-    middles = [(differ.sum() - 1) / 2, differ.sum() + ((~differ).sum() - 1) / 2]
-    texts = [
-        f"{count} {'differ' if name == DIFFER else 'are not shown to differ'}"
-        for name, count in groups.items()
-    ]
-    shown = [place for place, count in enumerate(groups.values()) if count]
-    sides.set_yticks(
-        [middles[place] for place in shown], [texts[place] for place in shown], rotation=90, va="center"
-    )
-    sides.tick_params(axis="y", length=0, labelsize=7)
-    key = [
-        Line2D([], [], label=name, **MARK | {"marker": shape, "markerfacecolor": "0.8"})
-        for name, shape in zip(names, SHAPES, strict=False)
-    ]
-    if any(np.isfinite(released.get(claim, np.nan)) for claim in order):
-        key += [Line2D([], [], label=RELEASED, **MARKS[RELEASED])]
-    key += [
-        Patch(label=name, facecolor=MARKS[name]["markerfacecolor"], edgecolor="black", lw=0.6)
-        for name in (SUPPORTED, NOT_SUPPORTED, MIXED, INCONCLUSIVE)
-    ]
+    _name_groups(left, right, int(differ.sum()), int((~differ).sum()))
+    key = _encoder_key(names, any(np.isfinite(released.get(claim, np.nan)) for claim in order))
     figure.legend(handles=key, ncols=4, loc="outside lower center")
     return figure
+
+
+def _draw_encoders(
+    left: Axes, right: Axes, height: int, rows: Sequence[Mapping[str, object]], shifts: Sequence[float]
+) -> None:
+    """One claim of `encoder_plot`: the estimate of each encoder, a shift apart, and its difference from the first."""
+    places = _places(rows, ("estimate", "low", "high", "published_estimate"))
+    left.plot(places[0]["published_estimate"], height, **MARKS[RELEASED])
+    for shape, shift, row, place in zip(SHAPES, shifts, rows, places, strict=False):
+        left.plot([place["low"], place["high"]], [height + shift] * 2, color="0.3", lw=1)
+        look = {"marker": shape, "markersize": 4}
+        left.plot(place["estimate"], height + shift, **MARKS[row["verdict"]] | look)
+        ends = [row["difference_low"], row["difference_high"]]
+        right.plot(ends, [height + shift] * 2, color="0.3", lw=1)
+        right.plot(row["difference"], height + shift, **MARK | look | {"markerfacecolor": "0.8"})
+
+
+def _name_groups(left: Axes, right: Axes, differ: int, rest: int) -> None:
+    """Names the first rows, which differ, and the others on the right, with a line between the two groups."""
+    for side in (left, right):
+        borders, across = [differ - 0.5] * (differ > 0 and rest > 0), side.get_yaxis_transform()
+        side.hlines(borders, 0, 1, transform=across, color="black", lw=0.8)
+        side.tick_params(axis="y", length=0, labelsize=5.5)
+    texts = {(differ - 1) / 2: f"{differ} differ", differ + (rest - 1) / 2: f"{rest} are not shown to differ"}
+    middles = [middle for middle, count in zip(texts, (differ, rest), strict=True) if count]
+    names = right.secondary_yaxis("right")
+    names.set_yticks(middles, [texts[middle] for middle in middles], rotation=90, va="center")
+    names.tick_params(axis="y", length=0, labelsize=7)
+
+
+def _encoder_key(names: Sequence[str], released: bool) -> list[Line2D | Patch]:
+    """The legend of `encoder_plot`: shapes of encoders, the diamond of BERT-base, fills of verdicts."""
+    looks = {name: MARK | {"marker": shape} for name, shape in zip(names, SHAPES, strict=False)}
+    key = [Line2D([], [], label=name, **look | {"markerfacecolor": "0.8"}) for name, look in looks.items()]
+    key += [Line2D([], [], label=RELEASED, **MARKS[RELEASED])] * released
+    fills = {name: MARKS[name]["markerfacecolor"] for name in (SUPPORTED, NOT_SUPPORTED, MIXED, INCONCLUSIVE)}
+    return key + [
+        Patch(label=name, facecolor=fill, edgecolor="black", lw=0.6) for name, fill in fills.items()
+    ]
 
 
 def _threshold_axis(axes: Axes, rows: int) -> None:

@@ -88,7 +88,7 @@ def pooled(half_widths: Float[np.ndarray, " unit"], independent: bool) -> float:
 
 
 NO_VALUE = Judgement(np.nan, np.nan, np.nan, np.nan, np.nan, NOT_APPLICABLE)
-COLUMNS = (
+CLAIM_COLUMNS = (
     "claim estimate low high interval smallest largest smallest_unit largest_unit units runs supporting contradicting "
     "threshold relation robust control control_low control_high reference token published published_estimate verdict "
     "reason"
@@ -221,7 +221,7 @@ def over_blocks(units: Mapping[str, np.ndarray], control: Mapping[str, np.ndarra
 def claim_table(
     claims: Iterable[Claim], frames: Mapping[str, pd.DataFrame], made_up: bool = False
 ) -> pd.DataFrame:
-    """The columns COLUMNS, a row per claim, from the units of each; claims without any were not run.
+    """The columns CLAIM_COLUMNS, a row per claim, from the units of each; claims without any were not run.
 
     The mean of `released` is `published_estimate`, a number without a verdict. Claims measured on texts that are
     `made_up`, as those of toy tasks are, have a verdict and no published values.
@@ -234,7 +234,7 @@ def claim_table(
             released = units.reindex(columns=["released"])["released"].mean()
             row |= {"published": claim.published, "published_estimate": released}
         rows.append(row)
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(rows, columns=CLAIM_COLUMNS)
 
 
 def claim_row(claim: Claim, units: pd.DataFrame) -> dict[str, object]:

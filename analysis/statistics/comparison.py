@@ -20,9 +20,9 @@ from analysis.statistics.significance import (
     same_cells,
 )
 
-KEYS = ["layer", "head", "role"]
+CELL = ["layer", "head", "role"]
 TESTS = ["low", "high", "p", "p_sign_flip", "p_by", "p_equivalence"]
-COLUMNS = [*KEYS, "n", "pretrained", "finetuned", "difference", *TESTS, "change"]
+CHANGE_COLUMNS = [*CELL, "n", "pretrained", "finetuned", "difference", *TESTS, "change"]
 CHANGES = ("gained", "lost", "kept", "equivalent", "inconclusive")
 BATCH = 500  # sign flips in memory at a time
 
@@ -56,7 +56,7 @@ def compare(
     table["p_sign_flip"] = sign_flip(columns, clusters, permutations, rule.seed)
     table["p_by"] = table.groupby("role", sort=False)["p_sign_flip"].transform(adjust, "fdr_by")
     table["change"] = _change(table, before, after, rule.alpha)
-    return table[COLUMNS]
+    return table[CHANGE_COLUMNS]
 
 
 def sign_flip(
@@ -109,9 +109,9 @@ def _tests(
 
 def _change(table: pd.DataFrame, before: pd.DataFrame, after: pd.DataFrame, alpha: float) -> pd.Series:
     """The class of every row (see `compare`), by the corrected labels of both role tables."""
-    heads = pd.MultiIndex.from_frame(table[KEYS])
+    heads = pd.MultiIndex.from_frame(table[CELL])
     labels = pd.DataFrame({
-        state: roles.set_index(KEYS)["assigned_corrected"].astype("boolean").loc[heads].array
+        state: roles.set_index(CELL)["assigned_corrected"].astype("boolean").loc[heads].array
         for state, roles in (("before", before), ("after", after))
     })  # fmt: skip
     had, has = (labels[state].fillna(False).astype(bool) for state in labels)

@@ -182,8 +182,7 @@ def role_shares(table: pd.DataFrame, roles: Iterable[str]) -> dict[str, Float[np
 
 
 def layer_correlations(
-    first: Mapping[str, Float[np.ndarray, "_ _"]],
-    second: Mapping[str, Float[np.ndarray, "_ _"]],
+    first: Mapping[str, Float[np.ndarray, "_ _"]], second: Mapping[str, Float[np.ndarray, "_ _"]]
 ) -> dict[str, tuple[float, float, float]]:
     """Pearson correlation of the layer profiles of each role on two encoders, with its interval (Fisher's z).
 

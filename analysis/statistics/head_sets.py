@@ -7,8 +7,8 @@ from math import comb, prod
 import numpy as np
 
 from analysis.errors import InputError
+from analysis.roles import Head
 
-Head = tuple[int, int]  # layer, head
 # Of the heads of its layers that a set may have, to be compared with random sets.
 LARGEST_SHARE = Fraction(2, 3)
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 from analysis.errors import InputError
 
-Run = tuple[str, int | None]  # task, fine-tuning seed
+TaskSeed = tuple[str, int | None]  # task, fine-tuning seed
 LEVEL = 0.05
 
 
@@ -39,7 +39,7 @@ def with_trained(finetune: pd.DataFrame, labels: Sequence[float | int]) -> pd.Da
     return finetune.assign(trained=finetune["seed"].map(trained))
 
 
-def trained_runs(finetune: pd.DataFrame) -> set[Run]:
+def trained_runs(finetune: pd.DataFrame) -> set[TaskSeed]:
     """The runs (task, seed) that trained successfully, from the table `finetune`; none from an empty one."""
     if finetune.empty:
         return set()

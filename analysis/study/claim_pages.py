@@ -85,11 +85,7 @@ def _units_text(row: Mapping[str, object], unit: str) -> str:
 
 
 def _table(
-    claims: pd.DataFrame,
-    known: list[Claim],
-    figures: str,
-    task: str,
-    others: Mapping[str, pd.DataFrame] = {},
+    claims: pd.DataFrame, known: list[Claim], figures: str, task: str, others: Mapping[str, pd.DataFrame] = {}
 ) -> str:
     """The rows of `cells` as Markdown, with a column of `short_results` for each of the other encoders."""
     same = dict(zip(claims["claim"], claims["verdict"], strict=True))
@@ -114,10 +110,7 @@ def _linked(claim: Claim, figures: str, task: str) -> str:
 
 
 def claims_document(
-    tables: Mapping[str, pd.DataFrame],
-    profile: str,
-    figures: str,
-    others: Mapping[str, pd.DataFrame] = {},
+    tables: Mapping[str, pd.DataFrame], profile: str, figures: str, others: Mapping[str, pd.DataFrame] = {}
 ) -> str:
     """Every claim in the table of its paper, above its definition, as a page of Markdown.
 

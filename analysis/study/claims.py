@@ -9,7 +9,7 @@ import pandas as pd
 
 import analysis
 from analysis.errors import InputError
-from analysis.statistics.claims import COLUMNS, Claim, claim_table, read_claims
+from analysis.statistics.claims import CLAIM_COLUMNS, Claim, claim_table, read_claims
 from analysis.statistics.encoders import units_of_claims
 from analysis.study.profiles import made_up, parameters, profile_names
 from analysis.study.results import UNITS, Results, results_to_read
@@ -50,7 +50,9 @@ def judged(results: Results, known: Sequence[Claim]) -> pd.DataFrame:
 def saved_claims(results: Results) -> dict[str, pd.DataFrame]:
     """The verdicts of a profile by paper; those in an earlier form must be made again."""
     tables = {paper: results.load_if_saved(f"claims-{paper}") for paper in PAPERS}
-    return {paper: table for paper, table in tables.items() if len(table) and [*table.columns] == COLUMNS}
+    return {
+        paper: table for paper, table in tables.items() if len(table) and [*table.columns] == CLAIM_COLUMNS
+    }
 
 
 def has_claims(profile: str) -> bool:

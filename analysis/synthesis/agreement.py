@@ -18,7 +18,7 @@ from analysis.statistics.intervals import mean_interval
 from analysis.statistics.roles import LABELS
 
 RUN, HEAD = ["task", "seed"], ["layer", "head"]
-KEYS = [*RUN, *HEAD]
+RUN_HEAD = [*RUN, *HEAD]
 SURFACE = ("next", "previous", "self", "cls", "sep", "punct", "entropy")
 # The measurements by their columns in the atlas: the table of the study, its rows, and its column.
 MEASURES = {
@@ -35,25 +35,25 @@ TABLES = {table for table, _, _ in MEASURES.values()}
 
 
 def run_roles(scores: Mapping[tuple[str, int], xr.DataArray], labels: pd.DataFrame) -> pd.DataFrame:
-    """The mean score and the labels of every head for every role, by run: KEYS, role, mean, and the three labels.
+    """Mean score and labels of every head for every role: RUN_HEAD, role, mean, and the three labels of `labels`.
 
-    `scores` are composed roles by task and seed; `labels` is the table of labels of all runs.
+    `scores` are composed roles by task and seed.
     """
     means = [
         composed.mean("sequence").reset_coords(drop=True).to_dataframe("mean").assign(task=task, seed=seed)
         for (task, seed), composed in scores.items()
     ]
     finetuned = labels.dropna(subset="seed").astype({"seed": int})
-    return pd.concat(means).reset_index().merge(finetuned, on=[*KEYS, "role"], how="left")
+    return pd.concat(means).reset_index().merge(finetuned, on=[*RUN_HEAD, "role"], how="left")
 
 
 def atlas_table(roles: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """KEYS, then <role>_mean and <role>_<label> of every role in `roles`, then MEASURES; missing if not measured.
+    """RUN_HEAD, <role>_mean and <role>_<label> of every role in `roles`, then MEASURES; missing where not measured.
 
-    `tables` holds those of TABLES that exist. A table without tasks is about the pre-trained encoder and holds for
-    every run; a table with one run per task belongs to the first seed.
+    `tables` holds those of TABLES that exist. One without tasks is about the pre-trained encoder and holds for every
+    run; one with a single run per task belongs to the first seed.
     """
-    wide = roles.pivot(index=KEYS, columns="role", values=["mean", *LABELS])
+    wide = roles.pivot(index=RUN_HEAD, columns="role", values=["mean", *LABELS])
     wide.columns = [f"{role}_{quantity}" for quantity, role in wide.columns]
     table = wide.reset_index()
     for name, (source, rows, column) in MEASURES.items():
@@ -63,22 +63,22 @@ def atlas_table(roles: pd.DataFrame, tables: Mapping[str, pd.DataFrame]) -> pd.D
         measured = tables[source].query(rows) if rows else tables[source]
         if "task" in measured and "seed" not in measured:
             measured = measured.assign(seed=table["seed"].min())
-        keys = [key for key in KEYS if key in measured]
+        keys = [key for key in RUN_HEAD if key in measured]
         values = measured[[*keys, column]].rename(columns={column: name}).astype(dict.fromkeys(HEAD, int))
         table = table.merge(values, on=keys, how="left", validate="many_to_one")
     return table
 
 
 def role_scores(table: pd.DataFrame, roles: Sequence[str], response: str) -> pd.DataFrame:
-    """KEYS, one measure of the atlas as `response`, and the mean score of each role by the role's name."""
+    """RUN_HEAD, one measure of the atlas as `response`, and the mean score of each role by the role's name."""
     names = {f"{role}_mean": role for role in roles} | {response: "response"}
     numbers = table[[*names]].apply(pd.to_numeric).rename(columns=names)
-    return pd.concat([table[KEYS], numbers], axis=1)
+    return pd.concat([table[RUN_HEAD], numbers], axis=1)
 
 
 POOLED = "all tasks"
-COLUMNS = "kind task first second role statistic value low high runs heads".split()
-IMPORTANCE, ROLES = "importance", "roles across maps"
+AGREEMENT_COLUMNS = "kind task first second role statistic value low high runs heads".split()
+IMPORTANCE, ACROSS_MAPS = "importance", "roles across maps"
 
 SPEARMAN, WITHIN_LAYERS = STATISTICS = ("spearman", "spearman within layers")
 Values = Float[np.ndarray, "layer head"]
@@ -95,10 +95,10 @@ def correlation(statistic: str, *values: Float[np.ndarray, "... layer head"]) ->
 
 
 def importance_agreement(table: pd.DataFrame, measures: Mapping[str, str]) -> pd.DataFrame:
-    """COLUMNS for each pair of `measures` (column of the atlas, its name) and each of STATISTICS, kind "importance".
+    """AGREEMENT_COLUMNS for each pair of `measures` (column of the atlas, its name) that a run has, and each of
+    STATISTICS.
 
-    value: by task the mean over its runs (seeds) in which both measures exist for all heads, and in the rows POOLED the
-    mean over tasks with its t interval. Pairs that no run has are left out.
+    value: by task the mean over its runs; in the rows POOLED the mean over tasks with its t interval.
     """
     grids, rows = {column: _grids(table, column) for column in measures}, []
     for (first, second), statistic in product(combinations(measures, 2), STATISTICS):
@@ -116,7 +116,7 @@ def importance_agreement(table: pd.DataFrame, measures: Mapping[str, str]) -> pd
         value, low, high = mean_interval(np.array([*means.values()]))
         pooled = {"task": POOLED, "value": value, "low": low, "high": high, "runs": sum(runs.values())}
         rows.append(facts | pooled)
-    return pd.DataFrame(rows).assign(kind=IMPORTANCE, role="").reindex(columns=COLUMNS)
+    return pd.DataFrame(rows).assign(kind=IMPORTANCE, role="").reindex(columns=AGREEMENT_COLUMNS)
 
 
 def _grids(table: pd.DataFrame, column: str) -> dict[tuple, Values]:
@@ -127,14 +127,13 @@ def _grids(table: pd.DataFrame, column: str) -> dict[tuple, Values]:
 
 
 def survival_agreement(survival: pd.DataFrame | None, state: str) -> pd.DataFrame:
-    """COLUMNS of the kappa of each role's labels between attention and another map; empty without a table.
+    """AGREEMENT_COLUMNS of the kappa of each role's labels between attention and another map, from `pascual_survival`.
 
-    `survival` is the table `pascual_survival`. Rows for the mean over tasks follow; its interval treats the tasks as
-    independent estimates with normal errors. `heads` counts the heads that have the role on the other map, over all
-    tasks in the rows of the mean.
+    Rows POOLED are means over tasks, whose intervals treat these as independent estimates with normal errors; `heads`
+    counts the heads that have the role on the other map. Empty without a table.
     """
     if survival is None:
-        return pd.DataFrame(columns=COLUMNS)
+        return pd.DataFrame(columns=AGREEMENT_COLUMNS)
     rows = survival[survival["state"] == state].dropna(subset="kappa")
     by_task = rows.rename(columns={"kappa": "value", "map": "second"}).assign(runs=1)
     means, z = [], stats.norm.ppf(0.975)
@@ -145,13 +144,15 @@ def survival_agreement(survival: pd.DataFrame | None, state: str) -> pd.DataFram
         limits = {"low": value - error, "high": min(value + error, 1.0)}
         means.append({"task": POOLED, "second": second, "role": role, "value": value} | limits | counts)
     both = pd.concat([by_task, pd.DataFrame(means)], ignore_index=True)
-    return both.assign(kind=ROLES, first="attention", statistic="kappa").reindex(columns=COLUMNS)
+    return both.assign(kind=ACROSS_MAPS, first="attention", statistic="kappa").reindex(
+        columns=AGREEMENT_COLUMNS
+    )
 
 
 def rank_correlations(pairs: pd.DataFrame) -> Figure:
-    """The rank correlations of measures with their intervals: below the diagonal over all heads, above within layers.
+    """Rank correlations of measures with their intervals, means over tasks: below the diagonal over all heads.
 
-    `pairs` are the means over tasks of `importance_agreement`.
+    Above it within layers. `pairs` are rows POOLED of `importance_agreement`.
     """
     names = [*dict.fromkeys([*pairs["first"], *pairs["second"]])]
     values = np.full((len(names), len(names)), np.nan)

@@ -3,7 +3,7 @@
 Heads are chosen on the encoder before fine-tuning; what they do to answers is measured after. Source: this study.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -14,13 +14,12 @@ import torch
 import xarray as xr
 from jaxtyping import Float
 from scipy import stats
-from torch.nn.utils.rnn import pad_sequence
 
-from analysis.encoders.interventions import Head, Intervention, head_name, sets, texts_digest
+from analysis.encoders.interventions import Intervention, head_name, sets, texts_digest
 from analysis.encoders.layout import Layout, across, batches, layouts, same_pieces
 from analysis.encoders.models import Encoder
 from analysis.encoders.prefixes import Edit, Operator, Prefix, Share, for_queries
-from analysis.encoders.redirection import NOWHERE, ROWS, Redirection, padded
+from analysis.encoders.redirection import NOWHERE, Redirection, padded
 from analysis.encoders.tap import Attention, read_layers
 from analysis.encoders.values import (
     ChangedValues,
@@ -30,14 +29,16 @@ from analysis.encoders.values import (
     flag_directions,
     other_words,
     position_embeddings,
+    row_marks,
 )
 from analysis.errors import InputError
 from analysis.figures.words import finding
+from analysis.roles import Head
 from analysis.scores.maps import find_source
 from analysis.statistics.head_sets import random_sets
 from analysis.texts.examples import Example
 
-ROLES = ("match", "match_control", "match_own")
+MATCH_SIEVES = ("match", "match_control", "match_own")
 MATCHING, BOTH = "matching pieces", "ablated"
 NATURAL = "dial, natural dose"
 OWN, SINK, UNMATCHED = "dial to the own text", "dial to the sink", "dial to unmatched words"
@@ -51,14 +52,14 @@ Edits = Mapping[str, str | Operator]  # what is done to the matching heads, by n
 
 
 def match_table(scores: xr.DataArray, threshold: float | int = 5.0) -> pd.DataFrame:
-    """The mean scores of every head for ROLES, and whether it matches: its match score is above `threshold`.
+    """The mean scores of every head for MATCH_SIEVES, and whether its match score is above `threshold` (matching).
 
     low, high: the 95 % t interval of the match score over the n sequences whose texts share a word.
     """
     match = scores.sel(role="match", drop=True)
     n = match.notnull().sum("sequence")
     reach = stats.t.ppf(0.975, np.maximum(n - 1, 1)) * match.std("sequence", ddof=1) / np.sqrt(n)
-    columns = {role: scores.sel(role=role, drop=True).mean("sequence") for role in ROLES}
+    columns = {role: scores.sel(role=role, drop=True).mean("sequence") for role in MATCH_SIEVES}
     columns |= {"low": columns["match"] - reach, "high": columns["match"] + reach, "n": n}
     table = xr.Dataset(columns).to_dataframe().reset_index()
     return table.assign(matching=table["match"] > threshold)[["layer", "head", *columns, "matching"]]
@@ -93,6 +94,14 @@ def finding_about(heads: Sequence[Head], text: str):
     return finding(text if heads else "No head matches, or no run on pairs of texts trained successfully.")
 
 
+def finding_by_task(
+    heads: Sequence[Head], table: pd.DataFrame, text: str, of_task: Callable[[str, pd.Series], str]
+):
+    """A finding as in `finding_about`: a text, and a sentence about each column of a table, which has one a task."""
+    sentences = (of_task(str(task), column) for task, column in table.items())
+    return finding_about(heads if len(table) else [], " ".join([text, *sentences]))
+
+
 class Masses(NamedTuple):
     """The mean share of attention that word pieces send to the other text: with and without a counterpart there."""
 
@@ -115,10 +124,7 @@ def attention_across(
     for indices in batches(sequences):
         batch = [sequences[index] for index in indices]
         other = padded([across(layout) for layout in batch])[:, 0].to(encoder.device)
-        rows = []
-        for name in ("matched", "unmatched"):
-            marks = [torch.from_numpy(ROWS[name](layout)) for layout in batch]
-            rows.append(pad_sequence(marks, batch_first=True).to(encoder.device))
+        rows = [row_marks(batch, name).to(encoder.device) for name in ("matched", "unmatched")]
 
         def read(layer: int, attention: Attention, other=other, rows=rows) -> None:
             for _, head in (place for place in heads if place[0] == layer):

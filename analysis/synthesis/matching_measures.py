@@ -10,7 +10,7 @@ import xarray as xr
 from jaxtyping import Bool, Float
 from scipy import stats
 
-from analysis.encoders.interventions import Head
+from analysis.roles import Head
 from analysis.statistics.bootstrap import resampled
 from analysis.statistics.changes import BASELINE
 from analysis.statistics.claims import CONTROL, UNIT, frame, not_applicable, read_claims, with_control
@@ -22,7 +22,7 @@ from analysis.statistics.intervals import (
     draws_interval,
     wilson_interval,
 )
-from analysis.statistics.training import Run
+from analysis.statistics.training import TaskSeed
 from analysis.synthesis.matching import BOTH, NATURAL, OTHER_PAIR, OWN, POSITIONS, TO_OWN, TO_WRONG, UNIFORM
 from analysis.synthesis.matching_runs import CROSSINGS, DIALLED, SET, Classifier, crossing_draws
 
@@ -33,8 +33,8 @@ NO_RUN = "no run of such a task was measured and trained successfully"
 Answers = Mapping[str, xr.DataArray]
 
 
-def by_task(
-    scores: Mapping[Run, xr.DataArray], classifiers: Sequence[Classifier], pair: bool = True
+def answers_by_task(
+    scores: Mapping[TaskSeed, xr.DataArray], classifiers: Sequence[Classifier], pair: bool = True
 ) -> dict[str, xr.DataArray]:
     """The match logits (run, intervention, sequence) of runs that trained successfully, on pairs or on single texts."""
     runs: dict[str, list[xr.DataArray]] = {}
@@ -48,8 +48,8 @@ def frames(
     classifiers: Sequence[Classifier],
     heads: Sequence[Head],
     match_scores: Mapping[tuple[str, str], xr.DataArray],
-    scores: Mapping[str, Mapping[Run, xr.DataArray]],
-    identical: Mapping[Run, xr.DataArray],
+    scores: Mapping[str, Mapping[TaskSeed, xr.DataArray]],
+    identical: Mapping[TaskSeed, xr.DataArray],
     blocked: Mapping[str, Mapping[str, Sequence[xr.DataArray]]],
     threshold: float | int,
 ) -> dict[str, pd.DataFrame]:
@@ -65,7 +65,7 @@ def frames(
         return {claim.id: not_applicable(NO_HEAD) for claim in CLAIMS if claim.id != "X3"} | {
             "X8": training_blocked
         }
-    pairs = {section: by_task(runs, classifiers) for section, runs in scores.items()}
+    pairs = {section: answers_by_task(runs, classifiers) for section, runs in scores.items()}
     before = {task: array for (state, task), array in match_scores.items() if state == "pretrained"}
     moved = pairs["attention"]
     return {
@@ -78,18 +78,18 @@ def frames(
         "X8": training_blocked,
         "X9": compared_falls(pairs["values"], OTHER_PAIR, 0.5, TO_OWN),
         "X10": compared_falls(pairs["values"], POSITIONS, 0.25, TO_OWN),
-        "X11": blind_to_identity(by_task(identical, classifiers)),
+        "X11": blind_to_identity(answers_by_task(identical, classifiers)),
         "X12": crossing(moved, "attention of matched words"),
         "X13": crossing(moved, "dial"),
-        "X14": shift_on_identical(by_task(identical, classifiers)),
+        "X14": shift_on_identical(answers_by_task(identical, classifiers)),
     }
 
 
 def single_texts(
-    classifiers: Sequence[Classifier], heads: Sequence[Head], sets: Mapping[Run, xr.DataArray]
+    classifiers: Sequence[Classifier], heads: Sequence[Head], sets: Mapping[TaskSeed, xr.DataArray]
 ) -> pd.DataFrame:
     """The frame of X3, from the match logits of the tasks with single texts under sets of heads."""
-    return lead(by_task(sets, classifiers, pair=False)) if heads else not_applicable(NO_HEAD)
+    return lead(answers_by_task(sets, classifiers, pair=False)) if heads else not_applicable(NO_HEAD)
 
 
 def over_tasks(units: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -209,10 +209,7 @@ def shift_on_identical(answers: Answers) -> pd.DataFrame:
 
 
 def share_difference(first: Float[np.ndarray, "run text"], second: Float[np.ndarray, "run text"]) -> Interval:
-    """The difference of two shares with Newcombe's interval (1998, method 10): their Wilson limits, squared and added.
-
-    With three runs or more it covers other runs too.
-    """
+    """The difference of two shares with Newcombe's interval (1998, method 10), over runs too with three or more."""
     (p, low, high), (q, other_low, other_high) = (
         wilson_interval(round(side.mean() * side.shape[1]), side.shape[1]) for side in (first, second)
     )

@@ -12,24 +12,17 @@ from sklearn.metrics import roc_auc_score
 
 from analysis.encoders.classifiers import load_classifier
 from analysis.encoders.finetuning import Recipe, finetune
-from analysis.encoders.interventions import (
-    Head,
-    Intervention,
-    head_name,
-    labels_of,
-    predict,
-    sets,
-    single_heads,
-)
+from analysis.encoders.interventions import Intervention, head_name, labels_of, predict, sets, single_heads
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder
+from analysis.roles import Head
 from analysis.scores.extraction import extract
 from analysis.statistics.bootstrap import resampled
 from analysis.statistics.changes import BASELINE, by_head
 from analysis.statistics.effects import AUC, auc_parts, effect_table, match_logit
 from analysis.statistics.intervals import crossed_interval, draws_interval, wilson_interval
 from analysis.statistics.resampling import quiet
-from analysis.statistics.training import Run
+from analysis.statistics.training import TaskSeed
 from analysis.synthesis import matching
 from analysis.texts.examples import Example
 
@@ -63,7 +56,7 @@ class Classifier(NamedTuple):
     cache: Path | None = None
 
     @property
-    def run(self) -> Run:
+    def run(self) -> TaskSeed:
         """Task and fine-tuning seed."""
         return self.task, self.seed
 
@@ -85,7 +78,7 @@ class Classifier(NamedTuple):
 
 
 def match_tables(
-    states: Mapping[str, Mapping[Run, Encoder]],
+    states: Mapping[str, Mapping[TaskSeed, Encoder]],
     examples: Mapping[str, Sequence[Example]],
     threshold: float | int,
     max_tokens: int = 128,
@@ -97,7 +90,7 @@ def match_tables(
     tables, scores = [], {}
     for state, runs in states.items():
         for (task, seed), encoder in runs.items():
-            options = {"roles": [*matching.ROLES], "max_tokens": max_tokens, "progress": False}
+            options = {"roles": [*matching.MATCH_SIEVES], "max_tokens": max_tokens, "progress": False}
             bank = extract(encoder, examples[task], **options)
             scores[state, task] = bank.sel(role="match", drop=True)
             tables.append(matching.match_table(bank, threshold).assign(task=task, state=state, seed=seed))
@@ -130,20 +123,17 @@ def of_logits(classifier: Classifier, logits: xr.DataArray, examples: Sequence[E
     return scores.assign_coords(positive=("sequence", labels_of(examples) == classifier.match))
 
 
-def per_run(classifiers: Sequence[Classifier], function: Callable[[Classifier], T]) -> dict[Run, T]:
+def per_run(classifiers: Sequence[Classifier], function: Callable[[Classifier], T]) -> dict[TaskSeed, T]:
     """What a function gives for every classifier, by its task and seed."""
     return {classifier.run: function(classifier) for classifier in classifiers}
 
 
 def by_run(
-    results: Mapping[Run, T],
+    results: Mapping[TaskSeed, T],
     classifiers: Sequence[Classifier],
     table: Callable[[T], pd.DataFrame] = pd.DataFrame,
 ) -> pd.DataFrame:
-    """The tables of all runs in one: task, seed, trained, their columns, and the AUC of word overlap as a baseline.
-
-    `table` makes the table of the result of one run.
-    """
+    """The tables of all runs in one: task, seed, trained, columns of `table(result)`, and the AUC of word overlap."""
     known, parts = {classifier.run: classifier for classifier in classifiers}, []
     for (task, seed), result in results.items():
         classifier = known[task, seed]
@@ -194,12 +184,6 @@ def with_ranks(answers: pd.DataFrame, effects: pd.DataFrame) -> pd.DataFrame:
     columns = {"effect": "fall", "low": "fall_low", "high": "fall_high"}
     rows = alone.rename(columns=columns).assign(edit=names, auc=alone["baseline"] - alone["effect"])
     return pd.concat([answers, rows], ignore_index=True).reindex(columns=[*answers.columns, "rank"])
-
-
-def output_table(shares: Mapping[tuple[int, int, int], tuple[float, float]]) -> pd.DataFrame:
-    """`output_shares` as a table: layer, head, text, share and cosine."""
-    rows = [(*place, *numbers) for place, numbers in shares.items()]
-    return pd.DataFrame(rows, columns=["layer", "head", "text", "share", "cosine"])
 
 
 def redirection_table(
@@ -387,9 +371,7 @@ def blocked_table(
         for name, runs in conditions.items()
         for seed, scores in enumerate(runs)
         for edit, part in zip(
-            scores["intervention"].values,
-            auc_parts(scores.values, scores["positive"].values),
-            strict=True,
+            scores["intervention"].values, auc_parts(scores.values, scores["positive"].values), strict=True
         )
     ]
     columns = ["task", "training", "seed", "evaluation", "auc", "overlap_auc"]

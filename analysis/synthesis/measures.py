@@ -34,24 +34,6 @@ def measured(table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([table[["task", "seed", "layer", "head"]], columns], axis=1)
 
 
-def frames(
-    of_sets: pd.DataFrame, agreements: pd.DataFrame, importance: pd.DataFrame | None = None
-) -> dict[str, pd.DataFrame]:
-    """The frame of every claim, by its id, from the tables `synthesis_sets` and `synthesis_agreement`.
-
-    `importance` is the table `michel_importance_agreement`, in which chapter 6 reports the number of S2.
-    """
-    order = order_alike(agreements, ABLATION, IMPORTANCE)
-    if importance is not None and order["value"].notna().all():
-        order = order.assign(**importance.set_index("task").loc[POOLED, ENDS])
-    return {
-        "S1": against_random(of_sets),
-        "S2": order,
-        "S3": survive_on_attribution(agreements),
-        "S5": order_alike(agreements, ABLATION, TUNING),
-    }
-
-
 def against_random(of_sets: pd.DataFrame) -> pd.DataFrame:
     """S1: the fall in AUC without all heads of a role, minus the mean of random sets, by role and kind of task."""
     rows = of_sets[of_sets["task"].isin(sets.KINDS) & (of_sets["metric"] == AUC)]
@@ -62,8 +44,13 @@ def against_random(of_sets: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(runs=1, reason=np.where(frame["value"].isna(), rows["status"], ""))
 
 
-def order_alike(agreements: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
-    """S2, S5: the rank correlation of two measures over heads, mean over tasks; the reference is that within layers."""
+def order_alike(
+    agreements: pd.DataFrame, first: str, second: str, chapter_6: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """S2, S5: the rank correlation of two measures over heads, mean over tasks; the reference is that within layers.
+
+    The table `michel_importance_agreement` has the number of `chapter_6`, which S2 takes over.
+    """
     rows = agreements[(agreements["first"] == first) & (agreements["second"] == second)]
     rows = rows[(rows["task"] == POOLED) & rows["value"].notna()].set_index("statistic")
     if rows.empty:
@@ -71,12 +58,13 @@ def order_alike(agreements: pd.DataFrame, first: str, second: str) -> pd.DataFra
             f"{first} and {second} were not measured in the same run that trained successfully"
         )
     within = rows.loc[agreement.WITHIN_LAYERS, ENDS].set_axis(CONTROL)
-    return of_table(rows.loc[[agreement.SPEARMAN]], runs="runs").assign(**within)
+    frame = of_table(rows.loc[[agreement.SPEARMAN]], runs="runs").assign(**within)
+    return frame if chapter_6 is None else frame.assign(**chapter_6.set_index("task").loc[POOLED, ENDS])
 
 
 def survive_on_attribution(agreements: pd.DataFrame) -> pd.DataFrame:
     """S3: kappa of the labels of each coarse role between attention and attribution, mean over tasks."""
-    rows = agreements[(agreements["kind"] == agreement.ROLES) & (agreements["second"] == "attribution")]
+    rows = agreements[(agreements["kind"] == agreement.ACROSS_MAPS) & (agreements["second"] == "attribution")]
     rows = rows[(rows["task"] == POOLED) & rows["role"].isin(COARSE)].dropna(subset=ENDS)
     if rows.empty:
         return not_applicable("roles on attribution were not measured")

@@ -8,24 +8,34 @@ import pandas as pd
 from jaxtyping import Bool, Float, Int
 from scipy import linalg
 
-from analysis.statistics.head_sets import Head
+from analysis.roles import Head
 from analysis.statistics.significance import adjust
-from analysis.synthesis.agreement import KEYS, RUN
+from analysis.synthesis.agreement import RUN, RUN_HEAD
 
 BATCH = 2000  # permutations at a time, to limit memory
 NO_SPREAD = 1e-9  # a standardised sum of squares below this share of the heads is rounding
 ALL_ROLES = "all roles"
 RAW, RANKS, WITHOUT = VARIANTS = ("as measured", "ranks", "without the matching heads")
-COLUMNS = ["variant", "model", "term", "runs", "heads", "estimate", "low", "high", "share", "share_shuffled"]
-COLUMNS += ["p_permutation", "p_holm", "r2_left_out", "status"]
+REGRESSION_COLUMNS = [
+    "variant",
+    "model",
+    "term",
+    "runs",
+    "heads",
+    "estimate",
+    "low",
+    "high",
+    "share",
+    "share_shuffled",
+]
+REGRESSION_COLUMNS += ["p_permutation", "p_holm", "r2_left_out", "status"]
 LOST = "not applicable: no run has the change and the scores of all heads"
 CONSTANT = "not applicable: scores or changes are the same for all heads of each layer"
 
 
 class Grid(NamedTuple):
-    """Changes and role scores of all heads in every run, each centred within its layer and run.
-
-    `included` marks the heads that take part; the others hold 0. `tasks` names the task of each run.
+    """Changes and role scores of all heads in every run, centred within layer and run; 0 for heads that are not
+    `included`.
     """
 
     change: Float[np.ndarray, "run layer head"]
@@ -39,13 +49,13 @@ def standardised(
 ) -> pd.DataFrame:
     """Rows of complete runs: the response in standard deviations of its run, role scores as z of log(1 + score).
 
-    `table` has task, seed, layer, head, the response and a mean sieve bias score per role. A run is left out if some
-    head has no response or no score. Standardising gives tasks equal weight, though single heads change some tasks far
-    more than others. With `ranks`, response and scores are ranks within the run. Without a complete run it is empty.
+    `table` has task, seed, layer, head, the response and a mean score per role. A run in which a head has no response
+    or no score is left out. Tasks get equal weight, though single heads change some far more than others. With `ranks`,
+    response and scores are ranks within the run.
     """
     measured = table[[response, *roles]].notna().all(axis=1)
     complete = measured.groupby([table[key] for key in RUN]).transform("all")
-    rows = table.loc[complete, [*KEYS, response, *roles]].reset_index(drop=True)
+    rows = table.loc[complete, [*RUN_HEAD, response, *roles]].reset_index(drop=True)
     if rows.empty:
         return rows
     run = [rows[key] for key in RUN]
@@ -54,13 +64,13 @@ def standardised(
         values = values.groupby(run).rank()
     by_run = values.groupby(run)
     z = (values - by_run.transform("mean")) / by_run.transform("std").replace(0, 1)
-    return rows[KEYS].join(z)
+    return rows[RUN_HEAD].join(z)
 
 
 def gridded(table: pd.DataFrame, roles: Sequence[str], without: Collection[Head] = ()) -> Grid:
     """The table of `standardised` as arrays; the heads `without` take no part."""
     shape = table.groupby(RUN).ngroups, table["layer"].nunique(), table["head"].nunique()
-    ordered = table.sort_values(KEYS)
+    ordered = table.sort_values(RUN_HEAD)
     change, *scores = ordered[["change", *roles]].to_numpy(float).T.reshape(1 + len(roles), *shape)
     included = np.ones(shape[1:], bool)
     for head in without:
@@ -115,8 +125,7 @@ def shares(grid: Grid, sums: Float[np.ndarray, "... role"]) -> Float[np.ndarray,
 def permutation_test(grid: Grid, permutations: int = 9999, seed: int = 0) -> dict[str, float]:
     """The two-sided test of the share of variance within layers that the role scores explain together.
 
-    share_shuffled is the mean share when heads of a layer exchange their changes. The test assumes only that heads of a
-    layer are exchangeable if roles predict nothing.
+    share_shuffled is the mean under permutation; heads of a layer are exchangeable if roles predict nothing.
     """
     explained, by_chance = (shares(grid, sums) for sums in products(grid, permutations, seed))
     p = (1 + (by_chance >= explained - 1e-12).sum()) / (1 + permutations)
@@ -169,12 +178,11 @@ def regression_table(
     seed: int = 0,
     variants: Sequence[str] = VARIANTS,
 ) -> pd.DataFrame:
-    """COLUMNS: each role alone (model "alone"), the roles `together` in one model, and all these as one term.
+    """REGRESSION_COLUMNS: each role alone, the roles `together` in one model, and all these as one term.
 
-    `table` is the atlas with a column `response` and a column of mean scores per role. Every row stands once for each
-    of `variants`; WITHOUT leaves out the heads `matching`. A role without a score in any complete run, or without
-    spread, has no test. p_holm corrects p_permutation over all tests of a variant: the roles alone and all roles
-    together.
+    `table` is that of `role_scores`. Every row stands once for each of `variants`; WITHOUT leaves out the heads
+    `matching`. A role without a score in any complete run, or without spread, has no test. p_holm corrects
+    p_permutation over the tests of a variant.
     """
     parts, joint = [], [role for role in together if table[role].notna().any()] or [*together]
     for variant in variants:
@@ -184,7 +192,7 @@ def regression_table(
         rows.append(_model(table, joint, variant, **options).assign(model="together"))
         models = pd.concat(rows, ignore_index=True).assign(variant=variant)
         parts.append(models.assign(p_holm=adjust(models["p_permutation"], "holm")))
-    return pd.concat(parts, ignore_index=True).reindex(columns=COLUMNS)
+    return pd.concat(parts, ignore_index=True).reindex(columns=REGRESSION_COLUMNS)
 
 
 def _model(

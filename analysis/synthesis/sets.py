@@ -13,18 +13,19 @@ from matplotlib.lines import Line2D
 
 from analysis.figures import theme
 from analysis.figures.colours import colour, ink, marker
+from analysis.roles import Head
 from analysis.statistics.bootstrap import resampled
 from analysis.statistics.effects import EFFECT_METRICS, costs_by_metric
-from analysis.statistics.head_sets import Head, random_sets
+from analysis.statistics.head_sets import random_sets
 from analysis.statistics.significance import TESTED, adjust
 
 LABEL_COLUMNS = {"corrected": "assigned_corrected", "controlled": "assigned_controlled"}
 LEAST_SETS = 3  # random sets, without which a role's set cannot be tested
 LEVEL = 0.95
-KEYS = ["task", "role", "label"]
+SET_KEYS = ["task", "role", "label"]
 KINDS = ("pairs of texts", "single texts")  # of tasks, which are pooled apart
-COLUMNS = [*KEYS, "heads", "sets", "tasks", "metric", "change", "random", "random_low", "random_high"]
-COLUMNS += ["excess", "low", "high", "least", "p", "p_holm", "status"]
+SET_COLUMNS = [*SET_KEYS, "heads", "sets", "tasks", "metric", "change", "random", "random_low", "random_high"]
+SET_COLUMNS += ["excess", "low", "high", "least", "p", "p_holm", "status"]
 # The changes of one task under the role's set, then under its random sets (unit of the metric): under the null, each
 # is equally likely to be the role's.
 Pool = Float[np.ndarray, "1+set sequence"]
@@ -49,8 +50,8 @@ def named(heads: Iterable[Head]) -> str:
 def role_sets(table: pd.DataFrame, task: str, count: int, seed: int = 0) -> list[RoleSet]:
     """The set of every role by its corrected label, and by the controlled label if that leaves two heads or more.
 
-    `table` is a role table with the three labels, for one task and state; `count` random sets are drawn for each set
-    (see `random_sets`). A set that is empty, or more than two thirds of the heads of its layers, is not applicable.
+    `table` is the role table of one task and state; `count` random sets are drawn for each set. A set that is empty, or
+    more than two thirds of the heads of its layers, is not applicable.
     """
     width, result = table["head"].nunique(), []
     for role, rows in table.groupby("role", sort=False):
@@ -85,10 +86,10 @@ def interventions(role_sets: Iterable[RoleSet]) -> dict[str, list[Head]]:
 def set_changes(
     logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], positive: int = 1
 ) -> pd.DataFrame:
-    """The ablation effect of every intervention by sequence, (set, metric) x sequence.
+    """The ablation effect of every intervention by sequence, (set, metric) x sequence; larger is worse.
 
-    Their means are the fall of AUC and accuracy, and the rise of the losses (nats). `logits` (intervention, sequence,
-    class) have the row "none", with which all are compared; the AUC ranks the log odds of class `positive`.
+    Means are falls of AUC and accuracy, and rises of the losses (nats). `logits` (intervention, sequence, class) have
+    the row "none"; the AUC ranks the log odds of class `positive`.
     """
     values = logits.transpose("intervention", "sequence", "class").values
     names, sequences = logits["intervention"].values.tolist(), logits["sequence"].values
@@ -102,10 +103,9 @@ def set_changes(
 def pooled_p(means: Sequence[Float[np.ndarray, "1+set"]], combinations: int = 9999, seed: int = 0) -> float:
     """Two-sided p of what the role's sets do together, from combinations of one set per task.
 
-    `means` holds the change under the role's set and then under its random sets, for every task. What counts is the
-    distance from the mean of the sets, on either side. A combination may also take the role's own set: without it, a
-    single task with 19 random sets could give p = 1 / (1 + `combinations`). If there are at most `combinations` of
-    them, all are tried; p is then exact, and at least 1 / their number.
+    `means` holds the change under the role's set, then under its random sets, by task; what counts is the distance from
+    their mean. A combination may take the role's own set: without it, one task with 19 random sets could give p = 1 /
+    (1 + `combinations`). At most `combinations` are all tried; p is then exact.
     """
     means = [np.asarray(values) - np.mean(values) for values in means]
     observed = abs(sum(values[0] for values in means))
@@ -120,8 +120,8 @@ def pooled_p(means: Sequence[Float[np.ndarray, "1+set"]], combinations: int = 99
 def excess_draws(pools: Sequence[Pool], draws: int = 999, seed: int = 0) -> Float[np.ndarray, " draw"]:
     """Harm of the role's sets minus that of one random set per task, mean over tasks, with sequences resampled.
 
-    The interval of these draws covers other sequences, and also the chance that any set of heads stands out; comparing
-    with the mean of the random sets would miss the second. As in `pooled_p`, the role's own set counts as a random set.
+    The draws cover other sequences, and the chance that any set of heads stands out, which the mean of the random sets
+    would miss. As in `pooled_p`, the role's own set counts as a random set.
     """
     rng, parts = np.random.default_rng(seed), []
     for pool in pools:
@@ -134,18 +134,17 @@ def excess_draws(pools: Sequence[Pool], draws: int = 999, seed: int = 0) -> Floa
 
 
 def set_means(role_sets: Iterable[RoleSet], changes: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """The mean change without each tested set (own is true) and each of its random sets, as `sets_table` compares them.
-
-    Columns task, role, label, metric, own and change (fall of AUC and accuracy, rise of losses).
+    """The mean change without each tested set (own) and each of its random sets: task, role, label, metric, own,
+    change.
     """
     rows = [
-        (*(getattr(role_set, key) for key in KEYS), metric, place == 0, change)
+        (*(getattr(role_set, key) for key in SET_KEYS), metric, place == 0, change)
         for role_set in role_sets
         if role_set.status == TESTED
         for metric in EFFECT_METRICS
         for place, change in enumerate(_pool(role_set, changes, metric).mean(axis=1))
     ]
-    return pd.DataFrame(rows, columns=[*KEYS, "metric", "own", "change"]).astype({"own": bool})
+    return pd.DataFrame(rows, columns=[*SET_KEYS, "metric", "own", "change"]).astype({"own": bool})
 
 
 def sets_table(
@@ -158,9 +157,7 @@ def sets_table(
 ) -> pd.DataFrame:
     """The table `synthesis_sets` (docs/tables.yaml): the effect of ablating the heads of each role, and random sets.
 
-    `changes` are those of `set_changes` by task. change is the mean over sequences (fall of AUC and accuracy, rise of
-    losses); random_low and random_high are the 95 % range over the random sets, and least is half of it; low and high
-    come from `excess_draws`, p from `pooled_p`. `learned` names by kind of task those whose classifier trained
+    `changes` are those of `set_changes` by task. `learned` names by kind of task those whose classifier trained
     successfully: a row of the kind pools the testable ones, and p_holm corrects these rows over the roles.
     """
     groups: dict[tuple[str, str], list[RoleSet]] = {}
@@ -179,7 +176,7 @@ def sets_table(
             sizes["sets"] = min((len(part.random) for part in parts), default=0)
             numbers = _measured(measured, combinations, draws, seed)
             rows.append(row._asdict() | sizes | {"metric": metric, "random": np.nan} | numbers)
-    table = pd.DataFrame(rows).reindex(columns=COLUMNS)
+    table = pd.DataFrame(rows).reindex(columns=SET_COLUMNS)
     families = table[table["task"].isin([*learned])].groupby(["task", "label", "metric"])["p"]
     return table.assign(p_holm=families.transform(adjust, "holm").reindex(table.index))
 
@@ -211,7 +208,7 @@ def _measured(pools: Sequence[Pool], combinations: int, draws: int, seed: int) -
 def set_effects(excess: pd.DataFrame, names: dict[str, str]) -> Figure:
     """The excess effect of the heads of each role (marks) and of random sets (dashes), a panel for each task.
 
-    `excess` has task, role, own (whether the set is the role's) and excess; `names` has the text beside every role.
+    `excess` has task, role, own and excess; `names` has the text beside every role.
     """
     order = theme.in_order(excess["role"])[::-1]
     figure, grid = theme.rows_of_axes(excess["task"].nunique(), 4, 2.9, sharey=True)

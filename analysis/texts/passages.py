@@ -44,11 +44,7 @@ class Paragraphs(NamedTuple):
 
 
 def load_passages(
-    source: str | Path,
-    n: int | None,
-    seed: int,
-    tokenizer: "PreTrainedTokenizerBase",
-    max_tokens: int = 128,
+    source: str | Path, n: int | None, seed: int, tokenizer: "PreTrainedTokenizerBase", max_tokens: int = 128
 ) -> list[Example]:
     """`n` passages of two texts each, in random order, from the documents of a source; all if there are no more.
 

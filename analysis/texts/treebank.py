@@ -19,7 +19,7 @@ from analysis.files import read_text
 from analysis.texts.parses import Parse
 
 # As the conllu library divides a line: a form with two spaces would shift the rest.
-COLUMNS = re.compile(r"\t| {2,}")
+DIVIDER = re.compile(r"\t| {2,}")
 LEFT_OUT = {"-": "multiword tokens", ".": "empty nodes"}  # no words, by the mark in the number of their line
 
 
@@ -117,7 +117,7 @@ def read_sentence(block: str, place: str) -> Sentence:
 def _sentence(block: str) -> Sentence:
     """The text is the comment `# text`, or the tokens with the spaces that MISC asks for."""
     for line in block.strip().split("\n"):
-        columns = COLUMNS.split(line.strip())
+        columns = DIVIDER.split(line.strip())
         if len(columns) != len(DEFAULT_FIELDS) and not line.startswith("#"):
             raise ValueError(f"{len(columns)} columns: CoNLL-U has 10, divided by one tab each, not {line!r}")
     rows = parse_token_and_metadata(block)

@@ -77,5 +77,6 @@ def test_the_flag_is_the_mean_of_other_text_minus_own_text():
                 expected.append(vectors[other].mean(0) - vectors[own].mean(0))
     torch.testing.assert_close(directions[1, 0, 2], torch.stack(expected).mean(0), atol=1e-5, rtol=1e-4)
     shares = values.output_shares(encoder, sequences, [(0, 2)], directions)
-    assert {*shares} == {(0, 2, 0), (0, 2, 1)}
-    assert all(0 < share <= 1 and 0 <= cosine <= 1 for share, cosine in shares.values())
+    assert shares[["layer", "head", "text"]].to_numpy().tolist() == [[0, 2, 0], [0, 2, 1]]
+    assert shares["share"].between(0, 1, inclusive="right").all()
+    assert shares["cosine"].between(0, 1).all()

@@ -68,7 +68,7 @@ def test_a_row_holds_estimate_range_control_and_reason():
     units = with_control(around(0.6, 0.8), {"u0": (0.7, 0.6, 0.8), "u1": (0.9, 0.8, 1.0)})
     units = pd.concat([units, not_applicable("no run trained successfully", "u2")], ignore_index=True)
     row = claim_table([claim(unit="task", control="twins")], {"A1": units}).iloc[0]
-    assert [*row.index] == claims.COLUMNS
+    assert [*row.index] == claims.CLAIM_COLUMNS
     assert row[["estimate", "smallest", "largest", "units", "supporting"]].tolist() == [0.7, 0.6, 0.8, 2, 2]
     assert row["low"] == pytest.approx(0.7 - 0.05 / np.sqrt(2))  # tasks are independent
     assert row[["control", "control_low"]].tolist() == [0.8, pytest.approx(0.8 - 0.1 / np.sqrt(2))]

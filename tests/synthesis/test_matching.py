@@ -31,11 +31,11 @@ POSITIVE = np.arange(N) % 2 == 0
 
 def scores(planted: float = 20.0) -> xr.DataArray:
     """Random scores of pairs, of which a third share no word; the heads MATCHING attend to matching pieces."""
-    values = np.random.default_rng(0).gamma(2, 0.5, (N, len(matching.ROLES), LAYERS, HEADS))
+    values = np.random.default_rng(0).gamma(2, 0.5, (N, len(matching.MATCH_SIEVES), LAYERS, HEADS))
     for layer, head in MATCHING:
         values[:, 0, layer, head] += planted
     values[::3] = np.nan
-    return score_array(values, matching.ROLES)
+    return score_array(values, matching.MATCH_SIEVES)
 
 
 def test_heads_that_match_in_every_task_are_the_matching_heads():

@@ -3,11 +3,18 @@ import pandas as pd
 import pytest
 
 from analysis.statistics.claims import claim_table
-from analysis.synthesis.agreement import COLUMNS, IMPORTANCE, POOLED, ROLES
-from analysis.synthesis.measures import ABLATION, CLAIMS, TUNING, frames, measured
+from analysis.synthesis.agreement import ACROSS_MAPS, AGREEMENT_COLUMNS, IMPORTANCE, POOLED
+from analysis.synthesis.measures import (
+    ABLATION,
+    CLAIMS,
+    TUNING,
+    against_random,
+    measured,
+    order_alike,
+    survive_on_attribution,
+)
 from analysis.synthesis.measures import IMPORTANCE as GRADIENT
-from analysis.synthesis.sets import COLUMNS as SETS
-from analysis.synthesis.sets import KINDS
+from analysis.synthesis.sets import KINDS, SET_COLUMNS
 
 
 def sets(**excess: float) -> pd.DataFrame:
@@ -17,7 +24,7 @@ def sets(**excess: float) -> pd.DataFrame:
         for role, value in excess.items()
     ]  # fmt: skip
     others = [row | {"metric": "loss", "excess": -1.0} for row in rows]
-    return pd.DataFrame([*rows, *others]).reindex(columns=SETS)
+    return pd.DataFrame([*rows, *others]).reindex(columns=SET_COLUMNS)
 
 
 def agreements(kappa: float = 0.8, importance: float = 0.7, tuning: float = -0.3) -> pd.DataFrame:
@@ -28,14 +35,22 @@ def agreements(kappa: float = 0.8, importance: float = 0.7, tuning: float = -0.3
                 rows.append({"kind": IMPORTANCE, "task": task, "first": ABLATION, "second": second, "runs": 3,
                              "statistic": statistic, "value": share * value})  # fmt: skip
     for role in ("local", "syntactic", "cls"):
-        rows.append({"kind": ROLES, "task": POOLED, "first": "attention", "second": "attribution", "role": role,
+        rows.append({"kind": ACROSS_MAPS, "task": POOLED, "first": "attention", "second": "attribution", "role": role,
                      "statistic": "kappa", "value": kappa})  # fmt: skip
     table = pd.DataFrame(rows)
-    return table.assign(low=table["value"] - 0.05, high=table["value"] + 0.05).reindex(columns=COLUMNS)
+    return table.assign(low=table["value"] - 0.05, high=table["value"] + 0.05).reindex(
+        columns=AGREEMENT_COLUMNS
+    )
 
 
 def judged(of_sets: pd.DataFrame, of_agreement: pd.DataFrame) -> pd.DataFrame:
-    return claim_table(CLAIMS, frames(of_sets, of_agreement)).set_index("claim")
+    frames = {
+        "S1": against_random(of_sets),
+        "S2": order_alike(of_agreement, ABLATION, GRADIENT),
+        "S3": survive_on_attribution(of_agreement),
+        "S5": order_alike(of_agreement, ABLATION, TUNING),
+    }
+    return claim_table(CLAIMS, frames).set_index("claim")
 
 
 def test_every_claim_has_its_units_and_controls():
@@ -50,7 +65,7 @@ def test_every_claim_has_its_units_and_controls():
     assert table.loc["S2", "runs"] == 3
     chapter_6 = pd.DataFrame({"task": ["mrpc", POOLED], "value": [0.1, 0.2]})
     chapter_6 = chapter_6.assign(low=[np.nan, 0.0], high=[np.nan, 0.4])
-    assert frames(sets(local=0.1), agreements(), chapter_6)["S2"]["value"].tolist() == [0.2]
+    assert order_alike(agreements(), ABLATION, GRADIENT, chapter_6)["value"].tolist() == [0.2]
 
 
 def test_roles_that_matter_more_and_less_are_mixed_and_missing_tables_not_applicable():

@@ -54,12 +54,10 @@ def dependency_table(
 ) -> pd.DataFrame:
     """The table `clark_dependencies` (docs/tables.yaml): the best attention head and the best fixed offset.
 
-    layer, head, direction and offset are the best over all sentences. Accuracies are cross-fitted over two halves of
-    the documents, with the BCa interval over sentences (NaN if all arcs are right or all are wrong); gain is the
-    difference, with its t interval. p_adjusted is from the two-sided sign-flip test of the gain, which flips whole
-    sentences, corrected over relations by Benjamini and Yekutieli. `scored` is that of `dependencies.arcs`; relations
-    with fewer than `minimum` arcs, or without arcs in one of the halves, are left out. Source: Clark 2019, 4.2;
-    departures: the paper chooses and scores on the same sentences and has no test.
+    Accuracies are cross-fitted over two halves of the documents, with BCa intervals over sentences; p_adjusted is that
+    of the sign-flip test of the gain, over whole sentences, by Benjamini and Yekutieli. `scored` are
+    `dependencies.arcs`; a relation with fewer than `minimum`, or none in one half, is left out. Source: Clark 2019,
+    4.2; departures: the paper chooses and scores on the same sentences and has no test.
     """
     best = best_heads(attachment, scored, minimum).set_index("relation")
     in_first_half = pd.Series(halves(documents_of(attachment.words, scored), seed), index=scored.index)
@@ -133,11 +131,7 @@ class HeadExample(NamedTuple):
 
 
 def head_examples(
-    encoder: Encoder,
-    attachment: Attachment,
-    scored: pd.DataFrame,
-    table: pd.DataFrame,
-    rows: str = "mean",
+    encoder: Encoder, attachment: Attachment, scored: pd.DataFrame, table: pd.DataFrame, rows: str = "mean"
 ) -> list[HeadExample]:
     """For each row of a `dependency_table`, the first arc of the relation that its head finds, and the first it misses.
 

@@ -18,7 +18,7 @@ from analysis.texts.chains import ANY, KINDS, Document, truncated, words_that_fi
 Pairs = Bool[np.ndarray, "mention mention"]  # row: the mention to resolve; column: a candidate
 
 NOTHING = -1  # the choice of a system without a candidate
-KEYS = ["document", "start", "end", "kind"]
+ANAPHOR = ["document", "start", "end", "kind"]
 # The ends of the intervals, of all anaphors and of each kind.
 BOUNDS = [["low", "high"], *([f"low_{kind}", f"high_{kind}"] for kind in KINDS)]
 
@@ -94,17 +94,17 @@ def rule_hits(documents: Sequence[Document]) -> pd.DataFrame:
             for system in SYSTEMS:
                 choice = choices(system, text)
                 hits[system] = same_chain[range(len(choice)), choice] & (choice != NOTHING)
-            parts.append(text.mentions.assign(document=text.name, **hits).loc[anaphors, [*KEYS, *SYSTEMS]])
+            parts.append(text.mentions.assign(document=text.name, **hits).loc[anaphors, [*ANAPHOR, *SYSTEMS]])
     return pd.concat(parts, ignore_index=True)
 
 
 def accuracies(hits: pd.DataFrame, alpha: float, resamples: int, seed: int) -> pd.DataFrame:
     """Accuracy of each system on all anaphors and on those of each kind, with BOUNDS; `n` counts all anaphors.
 
-    `hits` is that of `rule_hits`; each of its columns after KEYS is a system. Accuracies are proportions, intervals BCa
-    over documents; NaN if there is no anaphor of a kind. Source: Clark 2019, Table 2.
+    `hits` is that of `rule_hits`, with systems after ANAPHOR. Proportions, with BCa intervals over documents. Source:
+    Clark 2019, Table 2.
     """
-    correct = hits.drop(columns=KEYS).astype(float)
+    correct = hits.drop(columns=ANAPHOR).astype(float)
     table = pd.DataFrame({"system": correct.columns, "n": len(hits)})
     for kind, ends in zip(("all", *KINDS), BOUNDS, strict=True):
         rows = (hits["kind"] == kind) | (kind == "all")
@@ -201,9 +201,7 @@ def coreference_tables(
     """The tables `clark_coreference` and `clark_coreference_readings` (docs/tables.yaml).
 
     `by_reading` has the `hits_by_head` for keys of CANDIDATES. The best head of each is cross-fitted over two halves of
-    the documents (drawn by `seed`), and once more chosen and scored on all of them (SAME_DATA), as in Clark 2019, 4.3,
-    and so optimistic; layer and head are the best over all documents. The second table has the accuracy of the
-    cross-fitted head minus that of each rule, with its t interval over documents.
+    the documents, and once more chosen and scored on all of them (SAME_DATA), as in Clark 2019, 4.3, and so optimistic.
     """
     by_rule = rule_hits(texts.documents)
     documents, first_half = by_rule["document"], halves(by_rule["document"], seed)

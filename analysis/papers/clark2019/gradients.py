@@ -91,12 +91,10 @@ def gradient_importance(
 ) -> xr.DataArray:
     """|dL/d attention| of every sequence, group of attended tokens (see GROUPS), layer and head (Clark 2019, figure 3).
 
-    `encoder` is that of `load_language_model`. L is the mean cross-entropy (nats) of the masked tokens of one sequence.
-    The value is the mean over rows (all tokens) and over the columns of a group as the model sees them, with masked
-    tokens as [MASK]; NaN if a group is absent. `mask_probability=0` masks nothing and takes the loss at every word
-    piece. Coordinates: `loss` (nats, mean of the sequence) and `accuracy` (proportion of the masked tokens that the
-    model predicts). The paper says only "magnitude"; this study takes the absolute value and the groups' means, and
-    keeps [CLS] apart from the other tokens. Raises InputError for a probability out of range.
+    `encoder` is that of `load_language_model`. L is the mean cross-entropy (nats) of the masked tokens of one sequence;
+    the value is the mean over rows and over the columns of a group, NaN if it is absent. Coordinates: `loss` and
+    `accuracy`. The paper says only "magnitude"; this study takes absolute values and means, and keeps [CLS] apart.
+    Raises InputError for a probability out of range; 0 masks nothing and takes the loss at every word piece.
     """
     if not 0 <= mask_probability < 1:
         raise InputError(f"mask_probability is {mask_probability}: give a proportion from 0 to below 1")

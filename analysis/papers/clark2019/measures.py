@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,21 +10,14 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Float
 
+from analysis import tables
 from analysis.papers.clark2019.coreference import AMONG
-from analysis.statistics.claims import (
-    frame,
-    not_applicable,
-    of_table,
-    over_blocks,
-    read_claims,
-    sink_name,
-    with_control,
-)
+from analysis.statistics import claims
 from analysis.statistics.intervals import mean_interval
 from analysis.statistics.layers import FIRST_THIRD, LAST_THIRD, MIDDLE_THIRD, cross_fitted, layers_within
 from analysis.texts.dependencies import STANFORD
 
-CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
+CLAIMS = claims.read_claims(Path(__file__).with_name("claims.yaml"))
 ARCS = 100  # of a relation, for the accuracy of its best head
 GAIN = {"value": "gain", "low": "gain_low", "high": "gain_high"}
 OTHER = {"cls": "sep", "sep": "cls"}  # the special token that is not the sink
@@ -37,7 +31,7 @@ def attention_to_sink(layers: xr.Dataset, sinks: Sequence[str], own: bool = Fals
     """
     columns = (f"{token}_{token}" if own else token for token in (sinks[0], OTHER[sinks[0]]))
     values = ({"": region_mean(layers, column, MIDDLE_THIRD)} for column in columns)
-    return over_blocks(*values).assign(token=sink_name(sinks))
+    return claims.over_blocks(*values).assign(token=claims.sink_name(sinks))
 
 
 def change_with_depth(layers: xr.Dataset) -> pd.DataFrame:
@@ -46,23 +40,25 @@ def change_with_depth(layers: xr.Dataset) -> pd.DataFrame:
         region_mean(layers, name, FIRST_THIRD) - region_mean(layers, name, LAST_THIRD)
         for name in ("cls", "punct")
     )
-    return over_blocks({"[CLS]": cls, "full stops and commas": -stops})
+    return claims.over_blocks({"[CLS]": cls, "full stops and commas": -stops})
 
 
 def distance_between_layers(gaps: pd.DataFrame) -> pd.DataFrame:
     """CL13: distance between heads of different layers minus that within layers; control: heads dealt at random."""
-    return over_blocks(*({"": gaps[name].to_numpy()} for name in ("gap", "shuffled")))
+    return claims.over_blocks(*({"": gaps[name].to_numpy()} for name in ("gap", "shuffled")))
 
 
 def gain_over_offset(relations: pd.DataFrame) -> pd.DataFrame:
     """CL7: accuracy of the best head minus that of the best fixed offset, by relation with ARCS arcs or more."""
     single = relations["relation"].isin(STANFORD) & (relations["relation"] != "all")
-    return of_table(relations[single & (relations["n"] >= ARCS)], "relation", **GAIN)
+    return claims.of_table(relations[single & (relations["n"] >= ARCS)], "relation", **GAIN)
 
 
 def best_head_of_all(relations: pd.DataFrame) -> pd.DataFrame:
     """CL8: accuracy of the best head over all arcs; the control is the best fixed offset."""
-    return of_table(relations[relations["relation"] == "all"], value="accuracy", control="offset_accuracy")
+    return claims.of_table(
+        relations[relations["relation"] == "all"], value="accuracy", control="offset_accuracy"
+    )
 
 
 def region_mean(
@@ -79,7 +75,7 @@ def attention_to_neighbours(blocks: pd.DataFrame) -> pd.DataFrame:
     for encoder in ("pretrained", "untrained"):
         side = values.sel(encoder=encoder)
         sides.append({f"{name} token": cross_fitted(side[name].values) for name in ("previous", "next")})
-    return over_blocks(*sides)
+    return claims.over_blocks(*sides)
 
 
 def gradient_on_sink(
@@ -89,25 +85,25 @@ def gradient_on_sink(
 
     Not applicable without gradients, which need a masked language model, and without such a layer.
     """
-    sink, token = sinks[0], sink_name(sinks)
+    sink, token = sinks[0], claims.sink_name(sinks)
     means = layers.mean("block")
     leads = (means[sink] > means[OTHER[sink]] + means["punct"]).values
     if gradients is None:
         reason = "no masked language model; for comparison another loss, in clark_classifier_gradients"
-        return not_applicable(reason).assign(token=token)
+        return claims.not_applicable(reason).assign(token=token)
     if not leads.any():
         reason = "in no layer the sink gets more attention than the other special token, stops and commas"
-        return not_applicable(reason).assign(token=token)
+        return claims.not_applicable(reason).assign(token=token)
     by_group = gradients.set_index(["block", "layer", "group"])["importance"].to_xarray().isel(layer=leads)
     ratio = (by_group.sel(group=sink) / by_group.sel(group="other")).mean("layer")
-    return over_blocks({"": ratio.values}).assign(token=token)
+    return claims.over_blocks({"": ratio.values}).assign(token=token)
 
 
 def entropy_gap(layers: xr.Dataset) -> pd.DataFrame:
     """CL6: mean entropy of the first third of the layers minus that of the middle third; the reason has layer 0."""
     middle = region_mean(layers, "entropy", MIDDLE_THIRD)
     first = layers["entropy"].isel(layer=0).values
-    rows = over_blocks({"": region_mean(layers, "entropy", FIRST_THIRD) - middle})
+    rows = claims.over_blocks({"": region_mean(layers, "entropy", FIRST_THIRD) - middle})
     return rows.assign(reason=f"layer 0 alone: {(first - middle).mean():+.2f} nats")
 
 
@@ -118,11 +114,11 @@ def gain_over_rule(readings: pd.DataFrame, rule: str) -> pd.DataFrame:
     """
     by_reading = readings[readings["system"] == rule].set_index("candidates")
     words, mentions = (by_reading.loc[name] for name in ("all_words", "preceding_mention_heads"))
-    rows = frame({"": tuple(words[[*GAIN.values()]])})
+    rows = claims.frame({"": tuple(words[[*GAIN.values()]])})
     named = ", ".join(
         f"head {row['layer']}-{row['head']} among {AMONG[row.name]}" for row in (words, mentions)
     )
-    return with_control(rows, {"": tuple(mentions[[*GAIN.values()]])}).assign(reason=named)
+    return claims.with_control(rows, {"": tuple(mentions[[*GAIN.values()]])}).assign(reason=named)
 
 
 def probe_gain(probes: pd.DataFrame, control: str, random_layers: bool = False) -> pd.DataFrame:
@@ -133,7 +129,7 @@ def probe_gain(probes: pd.DataFrame, control: str, random_layers: bool = False) 
         for name, random in (("attention + words", False), (control, random_layers))
     )
     gains = (value - other).dropna()
-    return frame({"": mean_interval(gains.to_numpy())}, runs=len(gains))
+    return claims.frame({"": mean_interval(gains.to_numpy())}, runs=len(gains))
 
 
 COLUMN_NAMES = {  # columns of the surface table in words
@@ -154,14 +150,7 @@ PUBLISHED_HEAD = "BERT head 4-3"
 UNTRAINED = "random layers"  # the end of the names of untrained encoders, and their name in Table 3
 
 
-def published(name: str) -> pd.DataFrame:
-    """A table of BERT-base from the paper or the authors' notebook; published.md says what is in it.
-
-    dependencies (Table 1), coreference (2) and probes (3) in percent; layers (means over the heads of a layer, read off
-    figures 2 and 4, with the names of `surface_table`).
-    """
-    path = Path(__file__).with_name(f"published_{name}.csv")
-    return pd.read_csv(path, keep_default_na=False, na_values=[""])
+published = partial(tables.published, Path(__file__).parent)
 
 
 def beside_dependencies(relations: pd.DataFrame, best_heads: pd.DataFrame) -> pd.DataFrame:

@@ -15,8 +15,7 @@ from torch import Tensor
 
 from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.models import Encoder
-from analysis.encoders.tap import Attention
-from analysis.scores.extraction import extract
+from analysis.scores.extraction import Statistic, extract
 from analysis.scores.maps import real_tokens, row_entropies
 from analysis.scores.sieves import SIEVES, Matrix, columns, rows, sieve
 from analysis.statistics.layers import BLOCKS, blocks_of
@@ -61,24 +60,6 @@ def rest_to_sep(layout: Layout, pairs: object) -> Matrix | None:
     return rows(~layout.sep[:, None] & layout.sep)
 
 
-def mean_row_entropy(attention: Attention, batch: Sequence[Layout]) -> Float[Tensor, "batch head"]:
-    """Mean entropy (nats) of the rows of every map; ln T for uniform attention.
-
-    Rows are first smoothed to 0.9999 A + 0.0001 / T (section 3.3, as in the authors' code).
-    """
-    return row_mean(smoothed_entropies(attention, batch), batch)
-
-
-def cls_row_entropy(attention: Attention, batch: Sequence[Layout]) -> Float[Tensor, "batch head"]:
-    """Entropy (nats) of the row of [CLS], smoothed as in `mean_row_entropy` (section 3.3)."""
-    return smoothed_entropies(attention[:, :, :1], batch)[:, :, 0]
-
-
-def mean_row_maximum(attention: Attention, batch: Sequence[Layout]) -> Float[Tensor, "batch head"]:
-    """Mean over rows of the largest weight of a row: what its most attended token gets (proportion)."""
-    return row_mean(attention.amax(-1), batch)
-
-
 def row_mean(
     values: Float[Tensor, "batch head token"], batch: Sequence[Layout]
 ) -> Float[Tensor, "batch head"]:
@@ -90,7 +71,7 @@ def row_mean(
 def smoothed_entropies(
     attention: Float[Tensor, "batch head row token"], batch: Sequence[Layout]
 ) -> Float[Tensor, "batch head row"]:
-    """The entropies of rows (nats) after smoothing."""
+    """The entropies of rows (nats), smoothed to 0.9999 A + 0.0001 / T (section 3.3, as in the authors' code)."""
     real = real_tokens(attention.shape[-1], batch, attention.device)
     share = SMOOTHING * real / real.sum(-1, keepdim=True)  # padding gets none
     return row_entropies(attention * (1 - SMOOTHING) + share[:, None, None])
@@ -109,9 +90,14 @@ SHARES = {
     "rest_sep": ("rest_to_sep", "rest"),
 }
 TARGETS = ["previous", "next", "self", "cls", "sep", "punct"]  # columns that average over all rows
-# Entropy of all rows and of the row of [CLS], and the weight of the most attended token.
-ROW_STATISTICS = {"entropy": mean_row_entropy, "entropy_cls": cls_row_entropy, "most": mean_row_maximum}
-COLUMNS = [*SHARES, *ROW_STATISTICS]
+ROW_STATISTICS: dict[str, Statistic] = {
+    # Of all rows, and of the row of [CLS] (section 3.3): ln T for uniform attention.
+    "entropy": lambda attention, batch: row_mean(smoothed_entropies(attention, batch), batch),
+    "entropy_cls": lambda attention, batch: smoothed_entropies(attention[:, :, :1], batch)[:, :, 0],
+    # What the most attended token of a row gets, mean over rows (proportion).
+    "most": lambda attention, batch: row_mean(attention.amax(-1), batch),
+}
+SURFACE_COLUMNS = [*SHARES, *ROW_STATISTICS]
 NEIGHBOURS = ["previous", "next"]  # that claims read head by head
 LAYERWISE = ["cls", "sep", "punct", "cls_cls", "sep_sep", "entropy"]  # that claims read layer by layer
 LENGTH = 13  # tokens of an excerpt, without [CLS] and [SEP]
@@ -143,18 +129,19 @@ def cells(layout: Layout) -> Int[np.ndarray, " role"]:
 
 
 def surface_shares(scores: xr.DataArray) -> xr.DataArray:
-    """COLUMNS (coordinate `statistic`) of every sequence and head, from `surface_scores`.
+    """SURFACE_COLUMNS (coordinate `statistic`) of every sequence and head, from `surface_scores`.
 
-    A share is the attention on the pairs of its sieve, divided by the number of rows over which the paper averages: T;
-    the one [CLS] for cls_cls, the [SEP] tokens for sep_sep, all other tokens for rest_sep. `next` and `previous` are at
-    most (T - 1) / T. The share of a sequence without such a pair is 0.
+    A share is the attention on the pairs of its sieve over the rows that the paper averages: T; the one [CLS], the
+    [SEP] tokens, or all others. `next` and `previous` are at most (T - 1) / T. It is 0 without such a pair.
     """
     tokens, separators = scores["tokens"], scores["separators"]
     row_counts = {"all": tokens, "cls": 1, "sep": separators, "rest": tokens - separators}
     masses = scores.fillna(0) * scores["cells"] / tokens
     parts = [masses.sel(role=sieve) / row_counts[kind] for sieve, kind in SHARES.values()]
     parts += [scores.sel(role=name) for name in ROW_STATISTICS]
-    return xr.concat([part.reset_coords(drop=True) for part in parts], xr.Variable("statistic", COLUMNS))
+    return xr.concat(
+        [part.reset_coords(drop=True) for part in parts], xr.Variable("statistic", SURFACE_COLUMNS)
+    )
 
 
 def surface_table(scores: xr.DataArray) -> pd.DataFrame:
@@ -163,9 +150,9 @@ def surface_table(scores: xr.DataArray) -> pd.DataFrame:
 
 
 def uniform_values(scores: xr.DataArray) -> pd.Series:
-    """The value of each of COLUMNS for a head that attends uniformly, on the same sequences.
+    """The value of each of SURFACE_COLUMNS for a head that attends uniformly, on the same sequences.
 
-    All its scores are 1, the entropy of its rows is ln T, and their largest weight 1 / T.
+    Its scores are 1, its row entropy ln T, and its largest weight 1 / T.
     """
     tokens = scores["tokens"].values
     uniform = xr.ones_like(scores.isel(layer=0, head=0, drop=True))

@@ -131,10 +131,7 @@ def labelled_maps(encoder: str) -> tuple[str, LabelledMaps]:
 
 
 def quality_tables(maps: LabelledMaps) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The tables `kovaleva_pattern_quality` and `kovaleva_pattern_confusion` of the rules on labelled maps.
-
-    Row MACRO of the first is the mean over the patterns; found in the second is the pattern of the rules.
-    """
+    """The tables `kovaleva_pattern_quality` (with a row MACRO) and `kovaleva_pattern_confusion` of the rules."""
     patterns, numbers = find_patterns(maps.values), range(len(PATTERNS))
     scores = precision_recall_fscore_support(maps.patterns, patterns, labels=numbers, zero_division=0)
     names = ("precision", "recall", "f1", "n")

@@ -10,22 +10,13 @@ import xarray as xr
 from jaxtyping import Int
 from scipy import stats
 
+from analysis import tables
+from analysis.statistics import claims
 from analysis.statistics.changes import BASELINE, not_worse
-from analysis.statistics.claims import (
-    CONTROL,
-    frame,
-    not_applicable,
-    of_table,
-    over_blocks,
-    read_claims,
-    sink_name,
-    together,
-    with_control,
-)
 from analysis.statistics.effects import auc_parts, match_logit, stratified_halves
 from analysis.statistics.intervals import crossed_interval, mean_interval
 from analysis.statistics.layers import FIRST_THIRD, LAST_SIXTH, LAST_THIRD, cross_fitted, layers_within
-from analysis.statistics.training import Run, trained_runs
+from analysis.statistics.training import TaskSeed, trained_runs
 from analysis.texts.tasks import original, task_named
 
 VERTICAL, DIAGONAL, BOTH, BLOCK = "vertical", "diagonal", "vertical and diagonal", "block"
@@ -43,20 +34,13 @@ FEATURES = (*LINGUISTIC, "punctuation", CLS, SEP)
 STATES = ("pretrained", "finetuned")
 UNTUNED, RANDOM, PRETRAINED = "untuned", "random", "pretrained"  # where training starts
 SPECIAL_HEADS = "heads with most attention on special tokens"
-
-
-FOLDER = Path(__file__).parent
-CLAIMS = read_claims(FOLDER / "claims.yaml")
+CLAIMS = claims.read_claims(Path(__file__).with_name("claims.yaml"))
+published = partial(tables.published, Path(__file__).parent)  # all of BERT-base
 LEVEL = 0.05
 MARGIN = 0.2  # the share of a classifier's lead that counts as no loss
 UNTRAINED, NO_LEAD = "no run trained successfully", "no run has a lead on these sequences"
 ALL_LAYERS = -1  # the mean over all layers in the table `kovaleva_blocks`; seed -1 is before fine-tuning
 Blocks = xr.DataArray  # of a task: measure, layer, seed, block
-
-
-def published(name: str) -> pd.DataFrame:
-    """A table of published values by its name, all of BERT-base; published.md says where each comes from."""
-    return pd.read_csv(FOLDER / f"published_{name}.csv")
 
 
 def by_block(table: pd.DataFrame) -> xr.DataArray:
@@ -70,8 +54,8 @@ def task_blocks(blocks: xr.DataArray) -> Iterator[tuple[str, Blocks]]:
         yield str(task), blocks.sel(task=task).dropna("block", how="all").dropna("seed", how="all")
 
 
-def over_tasks(
-    blocks: xr.DataArray, trained: Collection[Run], measure: Callable[[Blocks, Blocks], xr.DataArray]
+def task_units(
+    blocks: xr.DataArray, trained: Collection[TaskSeed], measure: Callable[[Blocks, Blocks], xr.DataArray]
 ) -> pd.DataFrame:
     """A frame with a unit for each task, from a measure (seed, block) of its blocks before and after fine-tuning.
 
@@ -83,26 +67,27 @@ def over_tasks(
         if runs:
             measured = measure(values.sel(seed=-1, drop=True), values.sel(seed=runs))
             interval = crossed_interval(measured.transpose("seed", "block").values)
-            units.append(frame({task: interval}, runs=len(runs)))
+            units.append(claims.frame({task: interval}, runs=len(runs)))
         else:
-            units.append(not_applicable(UNTRAINED, task))
-    return together(units, "no other task")
+            units.append(claims.not_applicable(UNTRAINED, task))
+    return claims.together(units, "no other task")
 
 
 def heterogeneous_share(
-    blocks: xr.DataArray, trained: Collection[Run], quality: pd.DataFrame
+    blocks: xr.DataArray, trained: Collection[TaskSeed], quality: pd.DataFrame
 ) -> pd.DataFrame:
     """K1: the share of maps that are heterogeneous after fine-tuning; the reference is before.
 
     The reason says how well the rules label maps that were labelled by eye (see `qualified`).
     """
-    shares = blocks.sel(measure=[HETEROGENEOUS], layer=ALL_LAYERS)
-    units = over_tasks(shares, trained, lambda _, after: after.squeeze("measure"))
-    before = {
-        task: mean_interval(values.sel(seed=-1).squeeze("measure").values)
-        for task, values in task_blocks(shares)
-    }
-    return qualified(with_control(units, before), quality)
+    return qualified(share_beside_before(blocks, trained, HETEROGENEOUS), quality)
+
+
+def share_beside_before(blocks: xr.DataArray, trained: Collection[TaskSeed], measure: str) -> pd.DataFrame:
+    """The frame of a share of maps or heads after fine-tuning, by task; its control is the share before."""
+    shares = blocks.sel(measure=measure, layer=ALL_LAYERS)
+    before = {task: mean_interval(values.sel(seed=-1).values) for task, values in task_blocks(shares)}
+    return claims.with_control(task_units(shares, trained, lambda _, after: after), before)
 
 
 def qualified(units: pd.DataFrame, quality: pd.DataFrame) -> pd.DataFrame:
@@ -112,7 +97,9 @@ def qualified(units: pd.DataFrame, quality: pd.DataFrame) -> pd.DataFrame:
     return units.assign(reason=np.where(units["value"].isna(), UNTRAINED, reason))
 
 
-def change_of_patterns(blocks: xr.DataArray, trained: Collection[Run], quality: pd.DataFrame) -> pd.DataFrame:
+def change_of_patterns(
+    blocks: xr.DataArray, trained: Collection[TaskSeed], quality: pd.DataFrame
+) -> pd.DataFrame:
     """K2: the change of the pattern whose share of maps changes most, in the direction of its change.
 
     The reason says how well the rules label maps that were labelled by eye (see `qualified`).
@@ -124,12 +111,14 @@ def change_of_patterns(blocks: xr.DataArray, trained: Collection[Run], quality: 
         largest = np.abs(means.values).argmax()
         return np.sign(means[largest]) * change[largest]
 
-    return qualified(over_tasks(blocks, trained, largest_change), quality)
+    return qualified(task_units(blocks, trained, largest_change), quality)
 
 
 def attention_beyond_distance(blocks: pd.DataFrame) -> pd.DataFrame:
     """K3: attention to the link minus that to pairs at the same distance, of a head chosen on the other half."""
-    return over_blocks({name: cross_fitted(link - control) for name, link, control in by_direction(blocks)})
+    return claims.over_blocks(
+        {name: cross_fitted(link - control) for name, link, control in by_direction(blocks)}
+    )
 
 
 def attention_at_same_distance(blocks: pd.DataFrame) -> pd.DataFrame:
@@ -137,7 +126,7 @@ def attention_at_same_distance(blocks: pd.DataFrame) -> pd.DataFrame:
     units = {}
     for name, link, control in by_direction(blocks.dropna(subset="mean")):
         units[name] = cross_fitted(link, scored=control) / cross_fitted(link)
-    return over_blocks(units)
+    return claims.over_blocks(units)
 
 
 def by_direction(blocks: pd.DataFrame) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
@@ -147,7 +136,7 @@ def by_direction(blocks: pd.DataFrame) -> Iterator[tuple[str, np.ndarray, np.nda
         yield str(name).replace("_", " "), by_head["mean"].to_numpy(float), by_head["control"].to_numpy(float)
 
 
-def change_of_last_layers(blocks: xr.DataArray, trained: Collection[Run]) -> pd.DataFrame:
+def change_of_last_layers(blocks: xr.DataArray, trained: Collection[TaskSeed]) -> pd.DataFrame:
     """K4: the cosine of the least similar earlier layer minus the mean of the last sixth of the layers; not for QQP."""
 
     def last_minus_earlier(_: Blocks, after: Blocks) -> xr.DataArray:
@@ -158,7 +147,7 @@ def change_of_last_layers(blocks: xr.DataArray, trained: Collection[Run]) -> pd.
         return earlier.isel(layer=least) - cosine.sel(layer=last).mean("layer")
 
     others = [task for task in blocks["task"].values if original(str(task)) != "qqp"]
-    return over_tasks(blocks.sel(task=others), trained, last_minus_earlier)
+    return task_units(blocks.sel(task=others), trained, last_minus_earlier)
 
 
 def by_layer(blocks: Blocks, measure: str) -> xr.DataArray:
@@ -179,11 +168,11 @@ def special_tokens_by_depth(blocks: xr.DataArray) -> pd.DataFrame:
         by_task = sign * (early - late).mean("block")
         units[token] = (sign * (early - late)).mean("task").dropna("block").values
         ranges[token] = f"{by_task.min():+.2f} to {by_task.max():+.2f} by task"
-    return over_blocks(units).assign(reason=[*ranges.values()])
+    return claims.over_blocks(units).assign(reason=[*ranges.values()])
 
 
 def gain_of_linguistic_features(
-    blocks: xr.DataArray, trained: Collection[Run], sinks: Sequence[str]
+    blocks: xr.DataArray, trained: Collection[TaskSeed], sinks: Sequence[str]
 ) -> pd.DataFrame:
     """K6: the largest gain of attention to a linguistic feature over attention to the sink before fine-tuning.
 
@@ -196,19 +185,19 @@ def gain_of_linguistic_features(
         return gains[means.values.argmax()] / by_layer(before, token).mean()
 
     tokens = (CLS, SEP) if sinks[0] == "cls" else (SEP, CLS)
-    units, other = (over_tasks(blocks, trained, partial(largest_gain, token=token)) for token in tokens)
-    units[CONTROL] = other[["value", "low", "high"]].to_numpy()
-    return units.assign(token=sink_name(sinks))
+    units, other = (task_units(blocks, trained, partial(largest_gain, token=token)) for token in tokens)
+    units[claims.CONTROL] = other[["value", "low", "high"]].to_numpy()
+    return units.assign(token=claims.sink_name(sinks))
 
 
 def rises_without_a_head(rises: pd.DataFrame) -> pd.DataFrame:
     """K8: the rise of the metric without the head that raises it most in the other half of the sequences, by task."""
-    rows = of_table(rises, "task", runs="runs")
+    rows = claims.of_table(rises, "task", runs="runs")
     return rows.assign(reason=np.where(rows["value"].isna(), UNTRAINED, ""))
 
 
 def falls_by_head(
-    logits: Mapping[Run, xr.DataArray], labels: Int[np.ndarray, " sequence"], match: int
+    logits: Mapping[TaskSeed, xr.DataArray], labels: Int[np.ndarray, " sequence"], match: int
 ) -> xr.DataArray | None:
     """What each sequence adds to the fall in AUC without a head (run, intervention, sequence); None without runs.
 
@@ -248,9 +237,9 @@ def lead_of_matching_heads(
     """
     matching, count = heads["matching"].to_numpy(), int(heads["matching"].sum())
     if falls is None:
-        return not_applicable(UNTRAINED, task)
+        return claims.not_applicable(UNTRAINED, task)
     if not 0 < count <= len(heads) / 2:
-        return not_applicable("no matching head, or too many", task)
+        return claims.not_applicable("no matching head, or too many", task)
     names = (heads["layer"].astype(str) + "-" + heads["head"].astype(str)).to_numpy()
     values = falls.sel(intervention=names).values
     half, lead = stratified_halves(labels), np.empty((len(values), len(labels)))
@@ -262,10 +251,10 @@ def lead_of_matching_heads(
         f"{name} {rank:.0f}" for name, rank in zip(names[matching], heads["rank"][matching], strict=True)
     )
     reason = f"ranks of {len(names)} heads: {ranks}"
-    return frame({task: crossed_interval(lead)}, runs=len(values), reason=reason)
+    return claims.frame({task: crossed_interval(lead)}, runs=len(values), reason=reason)
 
 
-def gain_of_pretraining(starts: pd.DataFrame, trained: Collection[Run]) -> pd.DataFrame:
+def gain_of_pretraining(starts: pd.DataFrame, trained: Collection[TaskSeed]) -> pd.DataFrame:
     """K10: the metric from pre-trained weights minus that from random ones, equally trained (Welch over seeds).
 
     The control is the constant answer minus random weights.
@@ -281,25 +270,20 @@ def gain_of_pretraining(starts: pd.DataFrame, trained: Collection[Run]) -> pd.Da
         pretrained = scores[scores["start"].isin(equally_trained) & successful]
         if pretrained.empty:
             reason = f"no equally trained start from random weights, or {UNTRAINED}"
-            units.append(not_applicable(reason, task))
+            units.append(claims.not_applicable(reason, task))
             continue
         one, other = pretrained["value"], random["value"]
         low = high = np.nan
         if min(len(one), len(other)) > 1 and one.std() + other.std() > 0:
             low, high = stats.ttest_ind(one, other, equal_var=False).confidence_interval(0.95)
         gain, control = one.mean() - other.mean(), scores["constant"].iloc[0] - other.mean()
-        units.append(frame({task: (gain, low, high)}, control=control, runs=min(len(one), len(other))))
-    return together(units, "no starts were trained")
+        units.append(claims.frame({task: (gain, low, high)}, control=control, runs=min(len(one), len(other))))
+    return claims.together(units, "no starts were trained")
 
 
-def heads_on_special_tokens(blocks: xr.DataArray, trained: Collection[Run]) -> pd.DataFrame:
+def heads_on_special_tokens(blocks: xr.DataArray, trained: Collection[TaskSeed]) -> pd.DataFrame:
     """K11: the share of heads with most attention on special tokens; the control is before fine-tuning."""
-    shares = blocks.sel(measure=[SPECIAL_HEADS], layer=ALL_LAYERS)
-    before = {
-        task: mean_interval(values.sel(seed=-1).squeeze("measure").values)
-        for task, values in task_blocks(shares)
-    }
-    return with_control(over_tasks(shares, trained, lambda _, after: after.squeeze("measure")), before)
+    return share_beside_before(blocks, trained, SPECIAL_HEADS)
 
 
 def loss_without_linking_heads(
@@ -311,7 +295,7 @@ def loss_without_linking_heads(
     """
     heads = links.loc[links["p_by"] < LEVEL, ["layer", "head"]].drop_duplicates()
     if heads.empty:
-        return not_applicable("no head gives the link more attention than its control")
+        return claims.not_applicable("no head gives the link more attention than its control")
     single = disable[(disable["unit"] == "head") & (disable["metric"] == "accuracy")].astype({"head": int})
     trained = trained_runs(finetune)
     constants = finetune[finetune["metric"] == "accuracy"].groupby("task")["constant"].first()
@@ -320,8 +304,8 @@ def loss_without_linking_heads(
         rows = rows[[(task, run) in trained for run in rows["seed"]]]
         rows = rows.assign(lead=rows["baseline"] - constants[task])
         leading, reason = rows[rows["lead"] > 0], NO_LEAD if len(rows) else UNTRAINED
-        units.append(change_over_lead(task, leading) if len(leading) else not_applicable(reason, task))
-    return together(units, "no head was ablated")
+        units.append(change_over_lead(task, leading) if len(leading) else claims.not_applicable(reason, task))
+    return claims.together(units, "no head was ablated")
 
 
 def change_over_lead(task: str, rows: pd.DataFrame) -> pd.DataFrame:
@@ -338,4 +322,6 @@ def change_over_lead(task: str, rows: pd.DataFrame) -> pd.DataFrame:
             reasons[test.reason] = None
             low, high = min(low, no_change.low), max(high, no_change.high)
         ends.append((row.change / row.lead, low / row.lead, high / row.lead))
-    return frame({task: tuple(np.mean(ends, axis=0))}, runs=rows["seed"].nunique(), reason="; ".join(reasons))
+    return claims.frame(
+        {task: tuple(np.mean(ends, axis=0))}, runs=rows["seed"].nunique(), reason="; ".join(reasons)
+    )

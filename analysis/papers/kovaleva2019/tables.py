@@ -9,12 +9,7 @@ from jaxtyping import Float, Shaped
 from matplotlib.figure import Figure
 
 from analysis.figures.colours import BLUE, GREEN, MISSING, ORANGE, SKY
-from analysis.figures.theme import (
-    STATE_NAMES,
-    as_written,
-    head_grid,
-    rows_of_axes,
-)
+from analysis.figures.theme import STATE_NAMES, as_written, head_grid, rows_of_axes
 from analysis.papers.kovaleva2019.measures import (
     CLS,
     HETEROGENEOUS,
@@ -103,10 +98,7 @@ def feature_table(readings: Readings) -> pd.DataFrame:
 
 
 def cls_table(readings: Readings) -> pd.DataFrame:
-    """The table `kovaleva_cls`: largest attention of [CLS] in the last layer to each feature.
-
-    Sequences without the feature are left out. Source: Kovaleva 2019, figure 7.
-    """
+    """The table `kovaleva_cls`: largest attention of [CLS] in the last layer to a feature (Kovaleva 2019, figure 7)."""
     return state_means(readings, lambda state: state["cls_row"], ["feature", "head"])
 
 

@@ -24,15 +24,17 @@ from analysis.papers.kovaleva2019.measures import PRETRAINED, RANDOM, UNTUNED
 from analysis.statistics.answers import Labels
 from analysis.statistics.changes import change_table, compared, rises
 from analysis.statistics.intervals import crossed_interval
-from analysis.statistics.training import Run
+from analysis.statistics.training import TaskSeed
 from analysis.texts.examples import Example
 from analysis.texts.tasks import task_named
 
-COLUMNS = "task seed unit layer head metric baseline change low high p p_by n put_right put_wrong".split()
+DISABLED_COLUMNS = (
+    "task seed unit layer head metric baseline change low high p p_by n put_right put_wrong".split()
+)
 
 
 def disabled_tables(
-    logits: Mapping[str, Mapping[Run, xr.DataArray]],
+    logits: Mapping[str, Mapping[TaskSeed, xr.DataArray]],
     labels: Mapping[str, Labels],
     alpha: float = 0.05,
     resamples: int = 999,
@@ -51,7 +53,7 @@ def disabled_tables(
             key = {"task": task, "seed": run, "unit": unit}
             metric = task_named(task).metrics[0]
             table = changes_by_head(answers, labels[task], task, alpha, resamples, permutations, seed)
-            changes.append(table.assign(**key).reindex(columns=COLUMNS))
+            changes.append(table.assign(**key).reindex(columns=DISABLED_COLUMNS))
             first = table[table["metric"] == metric]
             row = {"metric": metric, "baseline": first["baseline"].iloc[0]}
             row |= rises(answers, labels[task], metric, alpha, permutations, seed)
@@ -76,10 +78,10 @@ def changes_by_head(answers: xr.DataArray, labels: Labels, task: str, *test: flo
 
 
 def chosen_rises(
-    logits: Mapping[Run, xr.DataArray],
+    logits: Mapping[TaskSeed, xr.DataArray],
     labels: Mapping[str, Labels],
     clusters: Mapping[str, Sequence[str]],
-    trained: Collection[Run],
+    trained: Collection[TaskSeed],
 ) -> pd.DataFrame:
     """The table `kovaleva_chosen_rises`: how much the task's metric rises without the head that raises it most.
 

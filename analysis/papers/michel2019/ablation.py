@@ -18,7 +18,7 @@ from analysis.statistics.changes import BASELINE, by_head, change_table, compare
 from analysis.statistics.effects import AUC, auc_parts, effect_table, match_logit
 from analysis.statistics.intervals import draws_interval
 from analysis.statistics.significance import quiet
-from analysis.statistics.training import LabelsByTask, Run, floor
+from analysis.statistics.training import LabelsByTask, TaskSeed, floor
 from analysis.tables import stacked
 from analysis.texts.examples import Example
 from analysis.texts.glue import load_examples
@@ -36,7 +36,9 @@ HALVES = ("one half", "the other half")
 TRANSFER = "model data_a data_b metric correlation value low high largest heads".split()
 
 
-def all_changes(logits: Mapping[Run, xr.DataArray], labels: LabelsByTask, **options: float) -> pd.DataFrame:
+def all_changes(
+    logits: Mapping[TaskSeed, xr.DataArray], labels: LabelsByTask, **options: float
+) -> pd.DataFrame:
     """The changes of every run in the metrics of its task: `change_table` with task, seed, layer and head.
 
     `logits` hold an intervention for each head; `options` are those of `change_table`.
@@ -48,7 +50,7 @@ def all_changes(logits: Mapping[Run, xr.DataArray], labels: LabelsByTask, **opti
     return stacked(tables, "task", "seed")
 
 
-def effects_by_metric(logits: Mapping[Run, xr.DataArray], labels: LabelsByTask) -> pd.DataFrame:
+def effects_by_metric(logits: Mapping[TaskSeed, xr.DataArray], labels: LabelsByTask) -> pd.DataFrame:
     """`effect_table` of every run of a task with classes, with task, seed, layer and head."""
     tables = {}
     for (task, seed), answers in logits.items():
@@ -103,10 +105,10 @@ def harmless(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], task: s
 
 
 def harmless_shares(
-    heads: Mapping[Run, xr.DataArray],
-    layers: Mapping[Run, xr.DataArray],
+    heads: Mapping[TaskSeed, xr.DataArray],
+    layers: Mapping[TaskSeed, xr.DataArray],
     labels: LabelsByTask,
-    trained: Collection[Run],
+    trained: Collection[TaskSeed],
 ) -> pd.DataFrame:
     """The table `michel_tolerated`: the share of ablations that are estimated to be `harmless`, and shown to be.
 
@@ -150,9 +152,9 @@ def best_heads(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], task:
 
 
 def all_but_one_table(
-    logits: Mapping[Run, xr.DataArray],
+    logits: Mapping[TaskSeed, xr.DataArray],
     labels: LabelsByTask,
-    best_on_train: Mapping[Run, Sequence[str]],
+    best_on_train: Mapping[TaskSeed, Sequence[str]],
     **options: float,
 ) -> pd.DataFrame:
     """Changes on the dev sequences with one head left in a layer: every head, the best there, and the best on train.

@@ -1,27 +1,24 @@
 """What each claim of Michel 2019 measures: a frame of units from the tables and scores of its notebooks."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from analysis import tables
 from analysis.statistics.claims import CONTROL, frame, not_applicable, of_table, read_claims
 from analysis.statistics.effects import AUC
 from analysis.statistics.intervals import draws_interval
 from analysis.texts.tasks import task_named
 
-FOLDER = Path(__file__).parent
-CLAIMS = read_claims(FOLDER / "claims.yaml")
+CLAIMS = read_claims(Path(__file__).with_name("claims.yaml"))
+published = partial(tables.published, Path(__file__).parent)
 IMPORTANCE, SCORE, REESTIMATED, RANDOM = "importance", "single-head score", "re-estimated", "random"  # orders
 LARGE = 16  # sequences per batch from which on pruning pays (Michel 2019)
 UNTRAINED = "no run trained successfully"
-
-
-def published(name: str) -> pd.DataFrame:
-    """A table of published values by its name; published.md says what each holds and where it comes from."""
-    return pd.read_csv(FOLDER / f"published_{name}.csv")
 
 
 def published_course(task: str, order: str) -> pd.DataFrame:

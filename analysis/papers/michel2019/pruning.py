@@ -16,18 +16,19 @@ from tqdm import tqdm
 from analysis.cache import cached
 from analysis.encoders.classifiers import load_classifier
 from analysis.encoders.finetuning import Stops, finetune, recipe_of
-from analysis.encoders.interventions import Head, Intervention, cumulative, predict
+from analysis.encoders.interventions import Intervention, cumulative, predict
 from analysis.encoders.measures import metrics_of
 from analysis.encoders.models import Encoder, load_encoder, load_tokenizer
 from analysis.encoders.pruning import importance, normalised
 from analysis.errors import InputError
 from analysis.papers.michel2019.ablation import DRAWS, harmless, ranked_heads
 from analysis.papers.michel2019.measures import IMPORTANCE, RANDOM, main_metric, published
+from analysis.roles import Head
 from analysis.statistics.bootstrap import resampled
 from analysis.statistics.changes import BASELINE, change_table, compared
 from analysis.statistics.effects import AUC
 from analysis.statistics.intervals import draws_interval, mean_interval
-from analysis.statistics.training import LabelsByTask, Run, floor, trained_successfully
+from analysis.statistics.training import LabelsByTask, TaskSeed, floor, trained_successfully
 from analysis.texts.examples import Example
 from analysis.texts.glue import load_examples
 from analysis.texts.tasks import task_named
@@ -144,7 +145,7 @@ def prune_curves(
     return table[columns]
 
 
-def shares_of_lead(curves: pd.DataFrame, labels: LabelsByTask, trained: Collection[Run]) -> pd.DataFrame:
+def shares_of_lead(curves: pd.DataFrame, labels: LabelsByTask, trained: Collection[TaskSeed]) -> pd.DataFrame:
     """The curves of the runs `trained`, in the task's metric, as shares of the lead over the constant answer.
 
     Columns share (pruned heads, proportion) and kept, kept_low, kept_high (1: all of the lead, 0: none; NaN where the
@@ -165,7 +166,7 @@ def shares_of_lead(curves: pd.DataFrame, labels: LabelsByTask, trained: Collecti
 
 
 def prunable_table(
-    logits: Mapping[Run, xr.DataArray], labels: LabelsByTask, trained: Collection[Run]
+    logits: Mapping[TaskSeed, xr.DataArray], labels: LabelsByTask, trained: Collection[TaskSeed]
 ) -> pd.DataFrame:
     """The table `michel_prunable`: the largest share of heads that each order prunes so that every step is `harmless`.
 
@@ -204,7 +205,7 @@ def importance_agreement(importances: pd.DataFrame, effects: pd.DataFrame) -> pd
     return pd.DataFrame(rows, columns=["task", "value", "low", "high"])
 
 
-def importance_table(importances: Mapping[Run, xr.DataArray]) -> pd.DataFrame:
+def importance_table(importances: Mapping[TaskSeed, xr.DataArray]) -> pd.DataFrame:
     """Importance in every granularity, raw and divided by the norm of its layer (`normalised`), a row per head."""
     parts = {
         (*run, by_layer): values.to_series()
@@ -227,7 +228,7 @@ def step_means(logits: xr.DataArray, labels: Int[np.ndarray, " sequence"], metri
     return pd.DataFrame({BASELINE: before[:, 0], **means})
 
 
-def mean_scores(runs: Mapping[Run, xr.DataArray], labels: LabelsByTask) -> pd.DataFrame:
+def mean_scores(runs: Mapping[TaskSeed, xr.DataArray], labels: LabelsByTask) -> pd.DataFrame:
     """`step_means` of the task's metric, a row per task and replicate."""
     parts = {}
     for (task, _), answers in runs.items():

@@ -1,6 +1,7 @@
 """Accuracy of runs and their reliance on "not", with intervals over runs and points, and published values."""
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -9,12 +10,12 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Bool, Float, Int
 
+from analysis import tables
 from analysis.papers.niven2019.arguments import (
-    BUNDLED,
     DOUBLED,
-    KEYS,
     MODELS,
     ORIGINAL,
+    RUN_KIND,
     SETUPS,
     Argument,
     follows_cue,
@@ -43,28 +44,19 @@ TESTS = {
 COMPARED = ("full", "W"), ("full", "RW"), ("full", "CW"), ("RW", "W"), ("CW", "W")  # set-ups
 DEGENERATE = 0.8  # the train accuracy below which a run is degenerate (Niven 2019)
 CHANCE = 0.5
-RUN = [*KEYS, "seed"]
-ACCURACY = [*KEYS, "tested_on", "half", "seed", "accuracy", "train_accuracy", "degenerate", "trained"]
+RUN = [*RUN_KIND, "seed"]
+ACCURACY = [*RUN_KIND, "tested_on", "half", "seed", "accuracy", "train_accuracy", "degenerate", "trained"]
 RELIANCE = ["model", "setup", "runs"]
 RELIANCE += [f"{kind}{end}" for kind in ("follows", *SIGNS) for end in ("", "_low", "_high")]
 RELIANCE += ["always_n", "always_right"]
 Right = Float[np.ndarray, "run point"]
+published = partial(tables.published, Path(__file__).parent)  # all about ARCT
 
 
 def own_test(table: pd.DataFrame) -> pd.DataFrame:
     """The rows of runs on the whole test set of the kind that they are trained on: original, or adversarial."""
     same = (table["tested_on"] == ORIGINAL) == (table["trained_on"] == ORIGINAL)
     return table[same & (table["half"] == ALL)]
-
-
-def published(table: str, source: str = "") -> pd.DataFrame:
-    """Published values: `cues` (Table 2), `results` (Tables 1, 3, 4), and from released files `reliance` and `seeds`.
-
-    `seeds` has the test accuracy of every run. All values are proportions, and about ARCT: for bundled arguments there
-    are none.
-    """
-    values = pd.read_csv(Path(__file__).with_name(f"published_{table}.csv"))
-    return values.head(0) if source == BUNDLED else values
 
 
 def correctness(
@@ -88,7 +80,7 @@ def runs_of(
 
     For both halves it is the mean of a point and its adversarial copy, which are no independent items.
     """
-    key = zip(KEYS, (model, setup, trained_on), strict=True)
+    key = zip(RUN_KIND, (model, setup, trained_on), strict=True)
     selected = right.isel(run=np.all([right[name].values == value for name, value in key], axis=0))
     selected = selected.mean("half") if half == ALL else selected.sel(half=half, drop=True)
     return selected.swap_dims(run="seed")
@@ -136,7 +128,7 @@ def summary_table(answers: xr.Dataset) -> pd.DataFrame:
 
     trained_mean is that of the runs that trained successfully, low and high its interval over runs and points.
     """
-    table, keys = accuracy_table(answers), [*KEYS, "tested_on", "half"]
+    table, keys = accuracy_table(answers), [*RUN_KIND, "tested_on", "half"]
     means = table[~table["degenerate"]].groupby(keys)["accuracy"].mean()
     summary = table.groupby(keys, sort=False).agg(
         runs=("accuracy", "size"), mean=("accuracy", "mean"), sd=("accuracy", "std"), median=("accuracy", "median"),
@@ -187,8 +179,8 @@ def beside_published(summary: pd.DataFrame, published: pd.DataFrame) -> pd.DataF
     """
     ours = own_test(summary)
     values = ["runs", "mean", "sd", "median", "max", "non_degenerate"]
-    theirs = published.set_index(KEYS)[values].add_prefix("published_")
-    merged = theirs.join(ours.set_index(KEYS)[values], how="outer").reset_index()
+    theirs = published.set_index(RUN_KIND)[values].add_prefix("published_")
+    merged = theirs.join(ours.set_index(RUN_KIND)[values], how="outer").reset_index()
     return merged.sort_values(["trained_on", "model", "setup"], ascending=[False, True, True])
 
 

@@ -23,7 +23,7 @@ from analysis.texts.examples import Example, sample
 from analysis.texts.glue import bundled_rows, bundled_sample, read_table, require_columns
 from analysis.texts.tasks import CHOICE, Task
 
-COLUMNS = "#id warrant0 warrant1 correctLabelW0orW1 reason claim debateTitle debateInfo".split()
+ARCT_COLUMNS = "#id warrant0 warrant1 correctLabelW0orW1 reason claim debateTitle debateInfo".split()
 REQUIRED = "#id warrant0 warrant1 reason claim".split()  # columns that may not be empty
 # The released files; published values hold for these alone.
 MD5 = {
@@ -49,7 +49,7 @@ RELEASED = {
     (DOUBLED, "test"): ("test-adv-negated.csv", "-adversarial"),
     (NEGATED, "train"): ("train-adv-negated.csv", "-adversarial"),
 }
-KEYS = ["model", "setup", "trained_on"]
+RUN_KIND = ["model", "setup", "trained_on"]
 NOT = "not"
 RIGHT, WRONG, ABSENT = "in the right warrant", "in the wrong warrant", "absent"  # where the only "not" is
 ARCT = Task("arct", metrics=("accuracy",), kind=CHOICE)
@@ -92,7 +92,7 @@ def load_arguments(
     if not path.is_file():
         raise InputError(f"{path}: no such file; source must be 'bundled' or the folder of the ARCT files")
     table = read_table(path)
-    require_columns(table, COLUMNS, str(path))
+    require_columns(table, ARCT_COLUMNS, str(path))
     if hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest() != MD5[split]:
         warnings.warn(f"{path} is not the released file: published values need not follow", stacklevel=2)
     rows = enumerate(table.to_dict("records"), start=2)
@@ -118,7 +118,7 @@ def released_sets(
     sets: dict[str, dict[str, list[Argument]]] = {DOUBLED: {}, NEGATED: {}}
     for (trained_on, split), (name, end) in RELEASED.items():
         table = read_table(path := expand(folder) / name)
-        require_columns(table, COLUMNS, str(path))
+        require_columns(table, ARCT_COLUMNS, str(path))
         rows = {row["#id"]: (row, number) for number, row in enumerate(table.to_dict("records"), start=2)}
         if lacking := [argument.id for argument in splits[split] if argument.id + end not in rows]:
             raise InputError(f"{path}: no copy {lacking[0]}{end}; delete the file and run make data")
@@ -157,7 +157,7 @@ def bundled_arguments(
         warrants = [row["right"], row["wrong"]][:: -1 if label else 1]
         texts = row["reason"], row["claim"], row["title"], row["title"], row["negated"]
         table.append((f"argument-{split}-{number:04d}-{row['id']}", *warrants, label, *texts))
-    return pd.DataFrame(table, columns=[*COLUMNS, "negatedClaim"])
+    return pd.DataFrame(table, columns=[*ARCT_COLUMNS, "negatedClaim"])
 
 
 def _argument(row: Mapping[str, str | int], place: str) -> Argument:

@@ -9,13 +9,14 @@ import pandas as pd
 import xarray as xr
 from jaxtyping import Bool
 
-from analysis.encoders.interventions import Head, head_name, predict, sets
+from analysis.encoders.interventions import head_name, predict, sets
 from analysis.encoders.layout import Layout, WordPairs
 from analysis.encoders.models import Encoder
 from analysis.errors import InputError
 from analysis.papers.niven2019.accuracy import ALL, CUE_HEADS, SIGNS
 from analysis.papers.niven2019.arguments import NOT, Argument, as_examples, follows_cue
 from analysis.papers.niven2019.runs import TrainingRun
+from analysis.roles import Head
 from analysis.scores.extraction import extract
 from analysis.scores.sieves import Matrix, columns, sieve
 from analysis.statistics.changes import change_table

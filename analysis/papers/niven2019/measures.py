@@ -52,14 +52,20 @@ def gains_over_warrants(right: xr.DataArray, *setups: str) -> pd.DataFrame:
     for setup in setups:
         pairs = ([trained_answers(right, model, name) for name in (setup, "W")] for model in (ENCODER, BAG))
         sides, control = pairs
-        units.append(unit(f"{setup} - W", gap_of_setups, *sides, control=control))
+        units.append(
+            unit(f"{setup} - W", lambda *pair: size(crossed_interval(*pair)), *sides, control=control)
+        )
     return together(units)
 
 
 def distance_from_chance(right: xr.DataArray) -> pd.DataFrame:
     """N5: how far the encoder trained on the adversarial set is from one half on it, by set-up."""
     runs = {setup: trained_answers(right, ENCODER, setup, DOUBLED, ALL) for setup in ("full", "CW")}
-    return together([unit(setup, from_chance, side) for setup, side in runs.items()]).assign(control=0.0)
+    units = [
+        unit(setup, lambda right: size(crossed_interval(right - CHANCE)), side)
+        for setup, side in runs.items()
+    ]
+    return together(units).assign(control=0.0)
 
 
 def gap_by_cue(right: xr.DataArray, test: Sequence[Argument]) -> pd.DataFrame:
@@ -96,16 +102,6 @@ def size(interval: Interval) -> Interval:
     """The absolute value, with an interval that is as wide and begins at 0 at the least."""
     value, low, high = interval
     return abs(value), max(0.0, abs(value) - (high - low) / 2), abs(value) + (high - low) / 2
-
-
-def gap_of_setups(*sides: np.ndarray) -> Interval:
-    """The absolute difference of accuracy of two set-ups on the same points."""
-    return size(crossed_interval(*sides))
-
-
-def from_chance(right: np.ndarray) -> Interval:
-    """How far an accuracy is from one half."""
-    return size(crossed_interval(right - CHANCE))
 
 
 def productivity_of_cue(cues: pd.DataFrame) -> pd.DataFrame:

@@ -73,7 +73,9 @@ def evidence_of(
             new = published_roles(scores[task]).sel(sequence=old["sequence"])
             counts = resampled(len(np.unique(old["cluster"])), replicates, rng)
             parts[task] = replicated(old, new.assign_coords(cluster=old["cluster"]), counts, rule)
-        runs.append({name: by_task({task: part[name] for task, part in parts.items()}) for name in ARRAYS})
+        runs.append(
+            {name: along_tasks({task: part[name] for task, part in parts.items()}) for name in ARRAYS}
+        )
     index = pd.Index([*finetuned], name="run")
     arrays = {name: xr.concat([run[name] for run in runs], index, join="exact") for name in ARRAYS}
     return Evidence(**{name: array.transpose("run", "replicate", ...) for name, array in arrays.items()})
@@ -106,7 +108,7 @@ def mass_changes(before: xr.DataArray, after: xr.DataArray) -> xr.DataArray:
     return xr.concat(changes, pd.Index([*MASSES], name="target")).transpose("sequence", ...)
 
 
-def by_task(arrays: Mapping[str, xr.DataArray]) -> xr.DataArray:
+def along_tasks(arrays: Mapping[str, xr.DataArray]) -> xr.DataArray:
     """The arrays of all tasks, with `task` as the first dimension."""
     tasks = pd.Index([*arrays], name="task")
     return xr.concat([array.reset_coords(drop=True) for array in arrays.values()], tasks)

@@ -19,7 +19,7 @@ CELL = (  # the place of each role in the cell of a head
     RELATIONS,
     ("cls", "sep", *(role for role in ROLES if role not in PUBLISHED_ROLES)),
 )
-COLUMNS = max(map(len, CELL))
+WIDEST = max(map(len, CELL))
 
 
 @theme.as_written
@@ -38,7 +38,7 @@ def role_maps(tables: Mapping[str, pd.DataFrame]) -> Figure:
         for row, roles in enumerate(CELL):
             for column, role in enumerate(roles):
                 marked = with_role[(with_role.index == role) & (role != GROUND)]
-                x = marked["head"] + (column + 0.5) / COLUMNS - 0.5
+                x = marked["head"] + (column + 0.5) / WIDEST - 0.5
                 axes.scatter(x, marked["layer"] + 0.3 * (1 - row), 7, colour(role), "s", linewidths=0)
         axes.set(title=title, xlim=(-0.5, heads - 0.5), ylim=(-0.5, layers - 0.5))
         theme.integer_ticks(axes, bins=4)
@@ -48,10 +48,10 @@ def role_maps(tables: Mapping[str, pd.DataFrame]) -> Figure:
     looks[GROUND] |= {"color": "0.9", "ms": 8}
     drawn = {role for table in tables.values() for role in table.loc[table["assigned"].eq(True), "role"]}
     looks = {role: look for role, look in looks.items() if role in drawn}  # the released maps lack `match`
-    names = [roles[column] if column < len(roles) else "" for column in range(COLUMNS) for roles in CELL]
+    names = [roles[column] if column < len(roles) else "" for column in range(WIDEST) for roles in CELL]
     marks = [Line2D([], [], ls="", marker="s", **looks.get(role, {"ms": 0, "label": " "})) for role in names]
     figure.legend(
-        handles=marks, ncols=COLUMNS, loc="outside upper center", title="places in the cell of a head"
+        handles=marks, ncols=WIDEST, loc="outside upper center", title="places in the cell of a head"
     )
     figure.supxlabel(theme.HEAD)
     figure.supylabel(f"{theme.LAYER}, layer 0 at the bottom")

@@ -60,10 +60,10 @@ def of_labels(
     sample = evidence.labels.isel(run=0, replicate=0).sel(role=[*roles])
     tested = sample.notnull().any(HEAD).all("role")
     missing = f"fewer than {LEAST_HEADS} such heads, or the role cannot be tested"
-    return by_task(values.where(tested), evidence, missing)
+    return task_units(values.where(tested), evidence, missing)
 
 
-def by_task(values: xr.DataArray, evidence: Evidence, missing: str = "not measured") -> pd.DataFrame:
+def task_units(values: xr.DataArray, evidence: Evidence, missing: str = "not measured") -> pd.DataFrame:
     """The frame with a unit for each task: the mean over the runs that trained successfully."""
     parts = []
     for task in values["task"].values.tolist():
@@ -170,14 +170,14 @@ def later_layers_change(evidence: Evidence) -> pd.DataFrame:
     change = evidence.change
     size = np.abs(change.drop_sel(role=[*families()["delimiter"]])).mean(["role", "head"])
     late = change["layer"].isin(layers_within(change.sizes["layer"], LAST_THIRD))
-    return by_task(size.where(late).max("layer") - size.where(~late).max("layer"), evidence)
+    return task_units(size.where(late).max("layer") - size.where(~late).max("layer"), evidence)
 
 
 def sink_loses(evidence: Evidence, sinks: Sequence[str]) -> pd.DataFrame:
     """C9b: attention that the sink loses in the last third of the layers; the control is the other special token."""
     lost = -evidence.mass.sel(layer=layers_within(evidence.mass.sizes["layer"], LAST_THIRD)).mean(HEAD)
     tokens = sinks[0], {"cls": "sep", "sep": "cls"}[sinks[0]]
-    units, control = (by_task(lost.sel(target=token, drop=True), evidence) for token in tokens)
+    units, control = (task_units(lost.sel(target=token, drop=True), evidence) for token in tokens)
     units[CONTROL] = control[["value", "low", "high"]].to_numpy()
     return units.assign(token=sink_name(sinks))
 
@@ -186,7 +186,7 @@ def extreme_p_values(evidence: Evidence) -> pd.DataFrame:
     """C10: share of the p-values of the coarse roles below .05 or above .95; the authors count these."""
     p = evidence.p.sel(role=[*COARSE])
     extreme = ((p < 0.05) | (p > 0.95)).where(p.notnull())
-    return by_task(extreme.mean(["role", *HEAD]), evidence)
+    return task_units(extreme.mean(["role", *HEAD]), evidence)
 
 
 BY_LABEL = {

@@ -1,13 +1,16 @@
 """Scores and roles that Pande 2021 released; published.md says how they were read."""
 
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
+from analysis import tables
 from analysis.errors import InputError
 
-FOLDER = Path(__file__).parent
-KEYS = ["task", "layer", "head", "role"]
+published = partial(tables.published, Path(__file__).parent)
+POOLED = {"role": {"all": "syntactic"}}  # the names of the released files
+MAP_CELL = ["task", "layer", "head", "role"]
 LAYERS = {"0-11": range(12), "0-5": range(6), "6-11": range(6, 12)}
 
 
@@ -17,7 +20,7 @@ def scores() -> pd.DataFrame:
     `mean` is the midpoint of the interval (`lower` to `upper`) that the printed value and the colour allow.
     """
     names = {"refined": "mean", "colour_lo": "lower", "colour_hi": "upper"}
-    table = _read("published_scores.csv").rename(columns=names)
+    table = published("scores").replace(POOLED).rename(columns=names)
     return table[["task", "role", "layer", "head", "mean", "printed", "lower", "upper"]]
 
 
@@ -27,29 +30,24 @@ def roles() -> pd.DataFrame:
     `assigned` is <NA> if a mark may be hidden (`block` under `sep`) or the role is not defined (`block` for a single
     sentence).
     """
-    table = _read("published_roles.csv").assign(state="finetuned")
-    table = table.merge(scores()[[*KEYS, "mean"]], on=KEYS, how="left", validate="one_to_one")
+    table = published("roles").replace(POOLED).assign(state="finetuned")
+    table = table.merge(scores()[[*MAP_CELL, "mean"]], on=MAP_CELL, how="left", validate="one_to_one")
     defined = ~table["basis"].str.startswith("not_defined")
     table["assigned"] = table["assigned_filled"].where(defined).astype("boolean")
     return table[["task", "state", "layer", "head", "role", "mean", "assigned", "basis"]]
 
 
-def local_shares() -> pd.DataFrame:
-    """Published shares of the 144 heads whose local score exceeds 1: task, window, n (sequences), share."""
-    return pd.read_csv(FOLDER / "published_local.csv")
-
-
-def compare_maps(ours: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+def compare_maps(ours: pd.DataFrame, released: pd.DataFrame) -> pd.DataFrame:
     """Mean scores of this study and the published ones, compared over the heads of all, lower and upper layers.
 
-    `ours` is a role table with a column task, `published` comes from `scores`. Columns task, role, layers, heads,
+    `ours` is a role table with a column task, `released` comes from `scores`. Columns task, role, layers, heads,
     correlation (Spearman), deviation (largest absolute, in units of the score), and the layer and head where it is.
     Raises InputError unless our model has 12 layers of 12 heads.
     """
     for name in ("layer", "head"):
         if {*ours[name]} != {*range(12)}:
             raise InputError(f"the role table must have 12 {name}s, as the published maps of BERT-base have")
-    both = ours.merge(published[[*KEYS, "mean"]], on=KEYS, suffixes=("", "_published"))
+    both = ours.merge(released[[*MAP_CELL, "mean"]], on=MAP_CELL, suffixes=("", "_published"))
     both = both.dropna(subset="mean")
     rows = []
     for (task, role), group in both.groupby(["task", "role"], sort=False):
@@ -62,7 +60,3 @@ def compare_maps(ours: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
             rows.append((*row, int(worst["layer"]), int(worst["head"])))
     columns = ["task", "role", "layers", "heads", "correlation", "deviation", "layer", "head"]
     return pd.DataFrame(rows, columns=columns)
-
-
-def _read(name: str) -> pd.DataFrame:
-    return pd.read_csv(FOLDER / name).replace({"role": {"all": "syntactic"}})

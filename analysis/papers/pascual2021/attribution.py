@@ -58,11 +58,7 @@ def attributions(probes: int | None = PROBES, seed: int = 0, start: str = POST_L
 
 
 def attributed(
-    encoder: Encoder,
-    sequence: Pieces,
-    probes: int | None = PROBES,
-    seed: int = 0,
-    start: str = POST_LN,
+    encoder: Encoder, sequence: Pieces, probes: int | None = PROBES, seed: int = 0, start: str = POST_LN
 ) -> Attributions:
     """The attribution of every head on one sequence; rows are the tokens of the output.
 
