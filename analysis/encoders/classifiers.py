@@ -58,22 +58,18 @@ def order_labels(model: PreTrainedModel, task: Task, name: str) -> None:
 
 
 def random_encoder(
-    name: str | Path,
-    seed: int = 0,
-    device: str = "cpu",
-    precision: str = "float32",
-    keep_embeddings: bool = False,
+    name: str | Path, seed: int = 0, device: str = "cpu", keep_embeddings: bool = False
 ) -> Encoder:
     """An encoder of the same architecture and tokenizer with random weights, as before any training.
 
     With `keep_embeddings`, the embeddings and their normalisation are those of the trained encoder (Clark 2019, 5). The
     same seed gives the same weights.
     """
-    trained = load_encoder(name, device, precision)
+    trained = load_encoder(name, device)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = AutoModel.from_config(copy.deepcopy(trained.model.config), trust_remote_code=False)
     if keep_embeddings:
         model.embeddings.load_state_dict(trained.model.embeddings.state_dict())
     label = f"{trained.name}, random {'layers' if keep_embeddings else 'weights'}"
-    return Encoder(label, model.eval().to(device), trained.tokenizer, precision)
+    return Encoder(label, model.eval().to(device), trained.tokenizer)

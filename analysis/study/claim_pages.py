@@ -25,21 +25,10 @@ WIDTH = 196  # characters of a line
 ABSTRACT_ALONE = "pascual2021"  # the paper of whose text only the abstract is known: its claims are questions
 
 
-def claims_markdown(
-    claims: pd.DataFrame,
-    known: Iterable[Claim],
-    figures: str = "",
-    task: str = "",
-    others: Mapping[str, pd.DataFrame] = {},
-) -> str:
-    """The claims of a paper as a table of Markdown, above what its marks mean and the folded definitions.
-
-    With `figures`, the folder of the figures, ids link to them and are anchors. Where a figure shows one task, the link
-    is to that of `task`. `others` are claims of other encoders by name: each has a column with estimate and interval,
-    and with the verdict where it is another one.
-    """
+def claims_markdown(claims: pd.DataFrame, known: Iterable[Claim]) -> str:
+    """The claims of a paper as a table of Markdown, above what its marks mean and the folded definitions."""
     known = list(known)
-    table = _table(claims, known, figures, task, others)
+    table = markdown_table(claims, known)
     return "\n\n".join([table, f"{_legends(table)} {TERMS}".strip(), _folded(claims, known)])
 
 
@@ -84,10 +73,17 @@ def _units_text(row: Mapping[str, object], unit: str) -> str:
     return ": ".join(filter(None, [text, " to ".join(f"{number(value)} ({name})" for value, name in ends)]))
 
 
-def _table(
-    claims: pd.DataFrame, known: list[Claim], figures: str, task: str, others: Mapping[str, pd.DataFrame] = {}
+def markdown_table(
+    claims: pd.DataFrame,
+    known: Iterable[Claim],
+    figures: str = "",
+    task: str = "",
+    others: Mapping[str, pd.DataFrame] = {},
 ) -> str:
-    """The rows of `cells` as Markdown, with a column of `short_results` for each of the other encoders."""
+    """The rows of `cells` as Markdown, with a column of `short_results` for each of `others`, encoders by name.
+
+    With `figures`, the folder of the figures, ids are anchors and link to them, to that of `task` where it shows one.
+    """
     same = dict(zip(claims["claim"], claims["verdict"], strict=True))
     results = {name: short_results(table, same) for name, table in others.items()}
     names = {claim.id: _linked(claim, figures, task) if figures else claim.id for claim in known}
@@ -119,7 +115,7 @@ def claims_document(
     """
     task, known, titles = parameters("04_compare", profile)["tasks"][0], known_claims(), paper_titles()
     rows = {
-        paper: _table(claims, list(known[paper]), figures, task, others) for paper, claims in tables.items()
+        paper: markdown_table(claims, known[paper], figures, task, others) for paper, claims in tables.items()
     }
     multiplicity = MULTIPLICITY.format(**judged_counts([*tables.values(), *others.values()]))
     intro = f"Measured on {encoder_of(profile)}. {multiplicity} Published values are of"

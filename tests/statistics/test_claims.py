@@ -164,25 +164,26 @@ def test_the_table_has_a_link_and_an_anchor_for_each_claim_and_explains_each_mar
     units = with_control(around(0.6), {"u0": (0.7, 0.6, 0.8)})
     frames = {"A1": units.assign(released=0.25), "A2": around(0.3)}
     table = claim_table(known, frames)
-    text = pages.claims_markdown(table, known, "figures")
-    name = '<a id="A1"></a>[A1](figures/F1.png)'
-    assert f"| {name} most heads do | 0.60 [0.55, 0.65] | > 0.5 ‡ | 0.70 [0.60, 0.80] |" in text
+    name, linked = '<a id="A1"></a>[A1](figures/F1.png)', pages.markdown_table(table, known, "figures")
+    assert linked.splitlines()[2].startswith(f"| {name} most heads do |")
+    text = pages.claims_markdown(table, known)
+    assert "| A1 most heads do | 0.60 [0.55, 0.65] | > 0.5 ‡ | 0.70 [0.60, 0.80] |" in text
     assert f"released maps 0.25 | supported {texts.MARK} {texts.NEAR} |" in text
     assert "| > 0.5 |  |  | not supported |" in text
     assert [text.count(legend) for legend in texts.LEGENDS.values()] == [1, 1, 1]
     assert texts.LEGENDS[texts.MARK] not in pages.claims_markdown(table.tail(1), known)
     generated = claim_table(known, frames, made_up=True)
     assert generated[["published", "published_estimate"]].isna().all(axis=None)
-    beside = pages.claims_markdown(table, known, others={"Other": table.head(1)}).splitlines()
+    beside = pages.markdown_table(table, known, others={"Other": table.head(1)}).splitlines()
     assert beside[0].endswith("| verdict | Other |")
     first = table.iloc[0]
     ends = texts.bracketed(first["estimate"], first["low"], first["high"])
     assert beside[2].endswith(f"| {ends} {texts.MARK} {texts.NEAR} |")
     other = table.head(1).assign(verdict="mixed")
-    assert f"| {ends} {texts.NEAR}, mixed |" in pages.claims_markdown(table, known, others={"Other": other})
+    assert f"| {ends} {texts.NEAR}, mixed |" in pages.markdown_table(table, known, others={"Other": other})
     assert beside[3].endswith("|  |")
     saved = pd.read_csv(StringIO(table.to_csv(index=False)))
-    assert pages.claims_markdown(saved, known, "figures") == text
+    assert pages.claims_markdown(saved, known) == text
 
 
 def test_a_reader_sees_units_runs_what_an_interval_covers_the_least_favourable_and_the_sink():

@@ -147,14 +147,14 @@ def unchanged_claims(test: Sequence[Argument]) -> int:
     return sum(first.claim == copy.claim for first, copy in zip(test[:half], test[half:], strict=True))
 
 
-def halves_table(accuracy: pd.DataFrame, setup: str = "full") -> pd.DataFrame:
+def halves_table(accuracy: pd.DataFrame) -> pd.DataFrame:
     """Accuracy on the originals and on their copies, and their sum, of runs trained on the original arguments.
 
     Means of the runs of each model. A model that ignores the claim is right in exactly one of a point and its copy, so
     that the sum is 1.
     """
     rows = accuracy[(accuracy["tested_on"] == DOUBLED) & (accuracy["half"] != ALL) & accuracy["trained"]]
-    rows = rows[(rows["trained_on"] == ORIGINAL) & (rows["setup"] == setup)]
+    rows = rows[(rows["trained_on"] == ORIGINAL) & (rows["setup"] == "full")]
     halves = rows.pivot_table("accuracy", "model", "half", sort=False).reindex(columns=HALVES)
     return halves.set_axis(["originals", "negated copies"], axis=1).assign(sum=halves.sum(axis=1))
 

@@ -1,7 +1,6 @@
 """Figures of cues, of the accuracy of runs, and of heads that attend to the cue (no torch)."""
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -123,7 +122,8 @@ def head_panels(heads: pd.DataFrame) -> Figure:
         tops = tops.assign(name=tops["layer"].astype(str) + "-" + tops["head"].astype(str))
         width, step = 0.12 * np.ptp(axes.get_xlim()), -0.06 * np.ptp(axes.get_ylim())
         names = tops[["pretrained", "finetuned", "name"]]
-        label_points(axes, names, partial(_near, width), step, xytext=(4, 0), va="center")
+        near = partial(np.isclose, rtol=0, atol=width)
+        label_points(axes, names, near, step, xytext=(4, 0), va="center")
         axes.axline((0, 0), slope=1, **DASHED, label="no change")
         axes.margins(x=0.1)
         axes.set(title=f"set-up {setup}", xlabel="score of the cue before fine-tuning")
@@ -131,10 +131,6 @@ def head_panels(heads: pd.DataFrame) -> Figure:
         grid[0].set_ylabel("score of the cue after fine-tuning\n(1 = uniform attention)")
         figure.legend(*grid[0].get_legend_handles_labels(), ncols=3, loc="outside upper center")
     return figure
-
-
-def _near(width: float, first: float, second: float) -> bool:
-    return abs(first - second) < width
 
 
 def ablation_panels(ablations: pd.DataFrame) -> Figure:
