@@ -1,6 +1,7 @@
 """Figures of cues, of the accuracy of runs, and of heads that attend to the cue (no torch)."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pandas as pd
