@@ -41,10 +41,14 @@ def known_claims() -> dict[str, list[Claim]]:
 
 def judged(results: Results, known: Sequence[Claim]) -> pd.DataFrame:
     """`claim_table` of the units that notebooks have saved; of claims that none has saved the reason is "not run"."""
-    tables = [results.load_table(name) for name in results.table_names() if name.startswith(UNITS)]
-    units = {claim: rows for table in tables for claim, rows in table.groupby("claim")}
-    units = {claim: rows.assign(unit=rows["unit"].fillna("").astype(str)) for claim, rows in units.items()}
+    units = {claim: rows for table in unit_tables(results) for claim, rows in table.groupby("claim")}
     return claim_table(known, units, made_up(results.profile.home.name))
+
+
+def unit_tables(results: Results) -> list[pd.DataFrame]:
+    """The units of claims that notebooks have saved; "" is the name of a single one."""
+    tables = (results.load_table(name) for name in results.table_names() if name.startswith(UNITS))
+    return [table.fillna({"unit": ""}).astype({"unit": str}) for table in tables]
 
 
 def saved_claims(results: Results) -> dict[str, pd.DataFrame]:
@@ -94,10 +98,9 @@ def units_by_encoder(*profiles: str) -> dict[str, pd.DataFrame]:
 
 def saved_units(results: Results, claims: pd.DataFrame) -> pd.DataFrame:
     """The units of claims that notebooks saved; a claim whose units were not saved has one, its mean."""
-    tables = [results.load_table(name) for name in results.table_names() if name.startswith(UNITS)]
-    if not tables:
+    if not (tables := unit_tables(results)):
         return units_of_claims(claims)
-    saved = pd.concat(tables, ignore_index=True).fillna({"unit": "", "reason": ""}).astype({"unit": str})
+    saved = pd.concat(tables, ignore_index=True).fillna({"reason": ""})
     rest = units_of_claims(claims[~claims["claim"].isin(saved["claim"])])
     return pd.concat([saved, rest], ignore_index=True) if len(rest) else saved
 

@@ -1,7 +1,6 @@
 """Data sets of the Hugging Face Hub."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import pandas as pd
@@ -27,18 +26,11 @@ def hub_table(dataset: str, config: str, split: str) -> pd.DataFrame:
     import datasets  # slow to import, and only the Hub needs it
     import huggingface_hub
 
-    with hub_faults(dataset, config):
+    try:
         if not huggingface_hub.is_offline_mode():
             # load_dataset would try a dead address for half a minute; this asks once.
             huggingface_hub.HfApi().dataset_info(dataset, timeout=HUB_TIMEOUT)
         return datasets.load_dataset(dataset, config, split=split).to_pandas()
-
-
-@contextmanager
-def hub_faults(dataset: str, config: str) -> Iterator[None]:
-    """Turns an error of the Hub into an InputError."""
-    try:
-        yield
     except Exception as error:  # of any type, from the HTTP library or a reader of files
         reason = " ".join(str(error).split())[:200]
         raise InputError(
