@@ -184,9 +184,9 @@ finding(
 )
 
 # %% [markdown]
-# In a task with pairs of texts, the last panel is the head that finds the same word in the other text best. In the committed run of glue-minilm it is head 2-9: from
-# *old* in the first sentence it sends most of its attention to *old* in the second. With head 1-1 it comes back in
-# [chapter 11](11_matching_all.ipynb).
+# In a task with pairs of texts, the last panel is the head that finds the same word in the other text best. In the committed run of
+# glue-minilm it is head 2-9: from *old* in the first sentence it sends most of its attention to *old* in the second. With head 1-1 it comes
+# back in [chapter 11](11_matching_all.ipynb).
 #
 # ## Does the mean tell the whole story? (F3)
 #

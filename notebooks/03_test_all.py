@@ -200,10 +200,11 @@ finding(
 )
 
 # %% [markdown]
-# MPNet beside BERT-base (profile `glue-mpnet`) is the nearest thing to a replication of this picture: both have 12 layers of 12 heads.
-# In its committed run all heads of layers 2 to 4 have the role of [CLS] and nearly all of layers 5 to 10 that of [SEP], as in BERT-base,
-# where [SEP] begins in layer 4; but [CLS] comes back in layers 9 and 10, and [SEP] is in layer 1 already. Another difference are MPNet's
-# columns: heads of one number share a bias of relative positions in all layers, so that local and syntactic roles stand above one another.
+# MPNet beside BERT-base (profile `glue-mpnet`) is the nearest thing to a replication of this picture: both have 12 layers of 12 heads. In
+# its committed run all heads of layers 2 to 4 have the role of [CLS] and nearly all of layers 5 to 10 that of [SEP]; in BERT-base the one
+# ends and the other begins in layer 4. But in MPNet [CLS] comes back in layers 9 and 10, and [SEP] is in layer 1 already. Another
+# difference are MPNet's columns: heads of one number share a bias of relative positions in all layers, so that local and syntactic roles
+# stand above one another.
 
 # %%
 heads = (
@@ -357,7 +358,8 @@ finding(
 )
 
 # %% [markdown]
-# For *local*, shuffled attention is a weak control: a head that attends by position alone, whatever the words, exceeds it. So the table labels the positional twins as well, by the published rule, each with both labels on the twin.
+# For *local*, shuffled attention is a weak control: a head that attends by position alone, whatever the words, exceeds it. So the table
+# labels the positional twins as well, by the published rule, each with both labels on the twin.
 
 # %%
 rows = {}

@@ -152,9 +152,9 @@ finding(
 )
 
 # %% [markdown]
-# Kovaleva et al. find that the last layers change most (`07_kovaleva_patterns`, K4). Another layer here contradicts nothing: they take the cosine of
-# whole maps, which sees every change. A score is a mean over sequences of the attention within one sieve. Changes that
-# cancel between sequences, or that move attention among tokens outside of all sieves, do not show in it.
+# Kovaleva et al. find that the last layers change most (`07_kovaleva_patterns`, K4). Another layer here contradicts nothing: they take the
+# cosine of whole maps, which sees every change. A score is a mean over sequences of the attention within one sieve. Changes that cancel
+# between sequences, or that move attention among tokens outside of all sieves, do not show in it.
 #
 # ## Which roles are gained and lost?
 #
@@ -202,9 +202,10 @@ counts.loc[changes["role"].unique()].rename_axis(columns="heads of all tasks")
 #
 # ## Where does the attention go?
 #
-# The mean share of a token's attention that goes to `[SEP]`, to `[CLS]` and to all other tokens. Unlike a score, it can be compared
-# between sequences of different length. Thick pale lines are the layers of BERT-base on QQP, by relative depth (Kovaleva et al. 2019,
-# figure 6). They follow the most attended piece, where ours add both `[SEP]` of a pair: compare the course, not the height. Attention that leaves these tokens goes to words, where it can raise the score of a role.
+# The mean share of a token's attention that goes to `[SEP]`, to `[CLS]` and to all other tokens. Unlike a score, it can be compared between
+# sequences of different length. Thick pale lines are the layers of BERT-base on QQP, by relative depth (Kovaleva et al. 2019, figure 6).
+# They follow the most attended piece, where ours add both `[SEP]` of a pair: compare the course, not the height. Attention that leaves
+# these tokens goes to words, where it can raise the score of a role.
 
 # %%
 states = zip(STATES, (None, seeds[0]), strict=True)

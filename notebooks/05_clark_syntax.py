@@ -457,8 +457,8 @@ finding(
 #
 # The claims are the sentences of the paper that this notebook and 05_clark_surface can measure. The encoder and the data differ from the
 # paper's, so that sizes cannot be expected to agree; what can be compared is which of two systems is ahead, and where in the encoder a
-# pattern sits. Claims about `[SEP]` are judged on the special token on which this encoder rests its heads. Intervals of surface patterns are t intervals over ten blocks
-# of documents, those of accuracies are over sentences or documents, those of probes over seeds.
+# pattern sits. Claims about `[SEP]` are judged on the special token on which this encoder rests its heads. Intervals of surface patterns
+# are t intervals over ten blocks of documents, those of accuracies are over sentences or documents, those of probes over seeds.
 
 # %%
 claims = judged(results, CLAIMS)
