@@ -225,8 +225,10 @@ $D/12_encoders: $D/99_summary $(DRAWN) $(call room,papers/pande2021)
 
 NOTEBOOKS := $(basename $(notdir $(wildcard notebooks/[0-9]*.py)))
 $(foreach name,$(NOTEBOOKS),$(eval $(filter $D/$(name) $D/$(name)-%,$(RUNS) $(ON_REQUEST)): notebooks/$(name).py $(CACHE)/parameters/$(name).yaml))
-# Notebooks share the cores: with one thread each, two of them are done sooner than one after the other with two.
-$D/%: export OMP_NUM_THREADS ?= $(shell echo $$(( $(CORES) > $(JOBS) ? $(CORES) / $(JOBS) : 1 )))
+# Notebooks that run beside others share the cores: with one thread each, two are done sooner than one after the other with two.
+# A goal that runs one at a time (no --jobs) has all cores for it.
+$D/%: export OMP_NUM_THREADS ?= $(if $(findstring jobserver,$(MAKEFLAGS)),$(shell \
+  echo $$(( $(CORES) > $(JOBS) ? $(CORES) / $(JOBS) : 1 ))),$(CORES))
 $D/%: export STUDY_RUNS := $(notdir $(RUNS))
 $(RUNS) $(ON_REQUEST): analysis/study/results.py | $(ENVIRONMENT) $(WHEELS) $(RELEASED)
 	@"$(PYTHON)" -m analysis.run $(@F) --profile $(PROFILE) --keep

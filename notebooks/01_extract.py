@@ -23,7 +23,7 @@
 profile: str = "offline"
 task: str = "toy-mrpc"  # task whose sequences are scored
 state: str = "pretrained"  # pretrained, or finetuned: the checkpoints that 00_finetune made, one per seed
-n: int | None = 300  # sequences, None for all
+n: int | None = 200  # sequences, None for all
 parser: str = "gold"  # gold, a CoNLL-U file, or a spaCy pipeline
 
 # seldom changed

@@ -27,14 +27,14 @@ sizes: list[int] = [20, 50, 100, 200, 500]  # of samples of the sequences
 draws: int = 20  # samples of each size
 sample_tasks: list[str] = ["toy-mrpc"]  # of the tasks, those whose other split is labelled too
 sample_split: str = "test"  # as in the article
-sample_n: int | None = 300
+sample_n: int | None = 200
 
 # seldom changed
 seeds: list[int] = [0, 1]  # of the fine-tuning runs: the first is examined
 encoder: str = "minilm"
 checkpoint: str | None = None
 source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
-n: int | None = 300
+n: int | None = 200
 parser: str = "gold"
 max_tokens: int = 128
 seed: int = 0  # of samples and the bootstrap

@@ -24,7 +24,7 @@ profile: str = "offline"
 tasks: list[str] = ["toy-mrpc", "toy-qqp", "toy-sst-2", "toy-qnli"]  # rows of the atlas
 # whose sets of heads are ablated; one that is not among `tasks` does not enter the atlas, and its heads get their labels here
 model_tasks: list[str] = ["toy-qqp"]
-random_sets: int = 39  # for each role and task with pairs of texts, fewer where a role leaves no more
+random_sets: int = 29  # for each role and task with pairs of texts, fewer where a role leaves no more
 together: list[str] = ["local", "syntactic", "delimiter", "match"]  # roles of the joint model
 
 # seldom changed
@@ -35,7 +35,7 @@ seeds: list[int] = [0, 1]  # fine-tuning runs: on pairs, sets are ablated in the
 seed: int = 0  # of samples, random sets, bootstrap and permutations
 set_n: int = 32  # dev pairs on which sets are ablated
 single_set_n: int = 32  # dev sequences of tasks with single texts, on which sets are ablated in every run
-single_random_sets: int = 39  # for each role and task with single texts, of which there may be one alone
+single_random_sets: int = 29  # for each role and task with single texts, of which there may be one alone
 threshold: float = 5.0  # match score of a matching head, as in 11_matching
 combinations: int = 9999  # of one random set per task
 permutations: int = 9999
