@@ -31,7 +31,7 @@ profile: str = "offline"
 encoder: str = "minilm"  # encoder that is fine-tuned on arguments
 # bundled, or the folder that holds train-full.txt, dev-full.txt and test-full.txt of ARCT
 argument_source: str = "bundled"
-encoder_epochs: int = 6  # epochs of fine-tuning
+encoder_epochs: int = 4  # epochs of fine-tuning
 cue_heads_n: int = 6  # heads that are ablated together
 
 # seldom changed
@@ -51,7 +51,7 @@ encoder_seeds: list[int] = [0, 1, 2]  # three runs, so that intervals cover the 
 encoder_setups: list[str] = ["full", "W"]
 encoder_probed: list[str] = []  # set-ups of the encoder that are trained on the adversarial set
 small_probed: list[str] = []  # the same of the small models
-learning_rate: float = 1e-4  # of the encoder
+learning_rate: float = 1.5e-4  # of the encoder
 adversarial_epochs: int = 10
 batch_size: int = 8
 max_tokens: int = 80
