@@ -237,8 +237,9 @@ def test_one_notebook(new: Tree, goal: str, runs: set[str]):
 
 
 @pytest.mark.parametrize(("options", "threads"), [((), "6"), (("--jobs=2", "JOBS=2"), "3")])
-def test_threads(new: Tree, tmp_path: Path, options: tuple[str, ...], threads: str):
+def test_threads(new: Tree, tmp_path: Path, monkeypatch, options: tuple[str, ...], threads: str):
     """A goal that runs one notebook at a time has all cores for it; notebooks beside one another share them."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     tree = new.copied(tmp_path / "study")
     assert tree.make("00_finetune-toy-mrpc", "CORES=6", *options).returncode == 0
     assert tables(tree)["00_finetune-toy-mrpc.csv"].endswith(f"passive {threads}".encode())
