@@ -48,8 +48,8 @@ import matplotlib.pyplot as plt  # noqa: E402
 import pytest  # noqa: E402
 from studies import HOUR, Study  # noqa: E402
 
-# The upper floors, whose files take longest: their tests run whole notebooks, clusters and papers.
-FIRST = ("study", "papers")
+# Files and folders that take longest, in this order: the whole study, then what runs Make, notebooks and papers.
+FIRST = ("study/test_study.py", "study/test_make.py", "study", "papers")
 LEFT_OUT = "slow: make test-all runs it"
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 BROWSER = os.environ.get("BROWSER_PATH") or next(filter(None, map(shutil.which, NAMES)), None)
@@ -63,9 +63,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The longest files start first, so that no worker waits for the last one."""
-    place = {folder: number for number, folder in enumerate(FIRST)}
-    tests = Path(__file__).parent
-    items.sort(key=lambda item: place.get(item.path.relative_to(tests).parts[0], len(place)))
+    folder = Path(__file__).parent
+    places = {
+        path: next((n for n, name in enumerate(FIRST) if path.is_relative_to(folder / name)), len(FIRST))
+        for path in {item.path for item in items}
+    }
+    items.sort(key=lambda item: places[item.path])
     if not config.option.markexpr:
         for item in items:
             if item.get_closest_marker("slow"):

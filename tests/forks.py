@@ -1,7 +1,7 @@
 """Make whose notebooks run in forked children of one process that has imported everything once.
 
-`python tests/forks.py reproduce PROFILE=smoke RESULTS_DIR=...` is `make reproduce ...` in a third of its CPU time: the
-rules, `analysis.run` and papermill are those of the study, and the cells run in a child process instead of in a kernel.
+`python tests/forks.py reproduce PROFILE=smoke RESULTS_DIR=...` is `make reproduce ...` in a quarter of its CPU time.
+The rules, `analysis.run` and papermill are those of the study. Cells run in a child process instead of in a kernel.
 """
 
 import ast
@@ -22,6 +22,7 @@ from unittest.mock import patch
 from weakref import WeakKeyDictionary
 
 ROOT = Path(__file__).parents[1]
+PIXELS_PER_INCH = 40
 CAN_FORK = sys.platform == "linux"  # libraries of macOS do not survive a fork
 # In the place of Python: it sends a run, with its own output, to the server on standard input; it runs all else itself.
 CLIENT = """#!/bin/sh
@@ -211,26 +212,33 @@ def new_shell(log: TextIO):
     InteractiveShell._instance = shell
     sys.stdout, sys.stderr = Stream("stdout"), Stream("stderr")
     shell.enable_matplotlib("inline")
-    show_as_saved()
+    draw_plainly()
     return shell
 
 
-def show_as_saved() -> None:
-    """Cells show saved figures by their files: to draw them once more would take a fifth of a study."""
+def draw_plainly() -> None:
+    """Figures are drawn once, small and without a layout, and cells show their files.
+
+    Layouts, margins and sharp pictures take most of the time of a small study. The paper that runs in kernels has them.
+    """
     from IPython.core import pylabtools
+    from matplotlib.figure import Figure
 
     from analysis.figures import pictures
 
-    save, draw, saved = pictures.save_figure, pylabtools.print_figure, WeakKeyDictionary()
+    draw, saved = pylabtools.print_figure, WeakKeyDictionary()
 
     def save_figure(figure, path):
-        save(figure, path)
+        figure.set_layout_engine(None)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=PIXELS_PER_INCH)
         saved[figure] = path.read_bytes()
 
     def print_figure(figure, *arguments, **options):
         return saved.get(figure) or draw(figure, *arguments, **options)
 
     pictures.save_figure, pylabtools.print_figure = save_figure, print_figure
+    Figure.tight_layout = lambda *arguments, **options: None
 
 
 def run_cell(shell, cell) -> bool:

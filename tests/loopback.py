@@ -44,12 +44,7 @@ GLUE_SPLITS = ("train", "validation", "test")
 MNLI_SPLITS = ("train", "validation_matched", "validation_mismatched", "test_matched", "test_mismatched")
 # The tasks of profile `paper` that stay, a regression and the two dev sets of MNLI among them.
 SHORT = {
-    "common": {
-        "tasks": ["mrpc", "sst-2"],
-        "pair_tasks": ["mrpc"],
-        "single_tasks": ["sst-2"],
-    },
-    "03_robustness": {"draws": 4},
+    "common": {"tasks": ["mrpc", "sst-2"], "pair_tasks": ["mrpc"], "single_tasks": ["sst-2"]},
     "04_compare": {"compare_published": False},  # of BERT-base alone
     "06_michel_ablation": {"tasks": ["mnli", "mrpc"]},
     "06_michel_pruning": {"tasks": ["mnli", "mrpc"], "course_tasks": ["mrpc"], "speed_models": [ENCODER]},
