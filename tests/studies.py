@@ -48,6 +48,13 @@ def write_notebook(path: Path, *cells: str, parameters: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
+def shell_script(path: Path, text: str) -> Path:
+    """A program, often in the place of Python."""
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
 class Study:
     """A folder of notebooks and one of profiles that the runner takes for its own."""
 
@@ -98,8 +105,10 @@ class Tree:
         return cls(folder / "repository", folder / "results", **fields)
 
     def copied(self, folder: Path) -> "Tree":
-        """A copy of this study in another place, with its results so far, for a test that damages it."""
-        shutil.copytree(self.repository.parent, folder)
+        """This study in another place, for a test that damages it: links to its files, and copies of its results."""
+        shutil.copytree(self.repository, folder / "repository", copy_function=os.link)
+        if self.results.exists():
+            shutil.copytree(self.results, folder / "results")
         return Tree(folder / "repository", folder / "results", self.profile, self.python)
 
     @property

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from studies import Study, error_of
+from studies import Study, error_of, shell_script
 
 from analysis import run
 from analysis.files import ROOT
@@ -290,9 +290,7 @@ def test_run_that_is_killed_while_its_files_move(study: Study, moves: int, capsy
 
 
 def test_kernel_that_does_not_start(study: Study, monkeypatch, capsys):
-    python = study.folder / "python"
-    python.write_text("#!/bin/sh\necho no ipykernel here >&2\nexit 1\n")
-    python.chmod(0o755)
+    python = shell_script(study.folder / "python", "echo no ipykernel here >&2\nexit 1")
     study.notebook("01_first")
     monkeypatch.setattr(sys, "executable", str(python))
     assert run.main(["01_first-mrpc", "--profile", "quick", "--keep"]) == 1

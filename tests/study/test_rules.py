@@ -54,6 +54,38 @@ def test_rules_miss_no_file(needs: dict[str, set[str]], notebook: str):
         assert any(name.endswith(f"parameters/{notebook}.yaml") for name in prerequisites)
 
 
+# The notebooks that a changed file runs again, beside the last ones.
+DOWN = {
+    "notebooks/99_summary.py": (),
+    "notebooks/02_score.py": ("02_",),
+    "notebooks/03_robustness.py": ("03_robustness",),
+    "benchmarks/results/calibration.csv": ("03_robustness",),
+    "notebooks/01_extract.py": ("01_", "02_", "03_", "04_", "10_", "11_"),
+    "notebooks/05_clark_surface.py": ("05_", "10_"),
+    "analysis/papers/pande2021/__init__.py": ("02_", "03_", "04_", "10_", "11_"),
+    "analysis/papers/kovaleva2019/__init__.py": ("07_", "10_"),
+    "analysis/papers/niven2019/__init__.py": ("09_",),
+    "analysis/statistics/significance.py": (*(f"0{number}_" for number in range(2, 10)), "10_", "11_"),
+    "analysis/encoders/tap.py": ("0", "10_", "11_"),
+    "analysis/study/results.py": ("0", "10_", "11_"),
+    "analysis/explorer/__init__.py": (),
+}
+LAST = ("12_", "98_", "99_")
+
+
+@pytest.mark.parametrize("changed", DOWN)
+def test_what_a_changed_file_runs_again(needs: dict[str, set[str]], changed: str):
+    again = {run for run in needs if changed in behind(run, needs)} - {"index"}
+    expected = {run for run in needs if run.startswith((*DOWN[changed], *LAST))}
+    expected -= {"98_explorer"} if "99_" in changed else {"09_niven_cues"} if "tap" in changed else set()
+    assert again == expected
+
+
+def test_code_that_makes_no_number_runs_nothing_again(needs: dict[str, set[str]]):
+    others = {f"analysis/{name}.py" for name in ("run", "study/verification", "scale")} | {"Makefile"}
+    assert not others & behind("index", needs)
+
+
 def test_the_makefile_knows_every_paper():
     folders = {path.parent.name for path in PACKAGE.glob("papers/*/__init__.py")}
     assert {*PAPERS} == folders | {"synthesis"}

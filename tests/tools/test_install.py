@@ -16,7 +16,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from studies import HOUR
+from studies import HOUR, shell_script
 
 import analysis
 from analysis.encoders.wheels import INSTALL, VERSION, WHEELS
@@ -185,12 +185,11 @@ def test_of_pips_own_settings_those_of_places_do_not_hold(tmp_path, monkeypatch)
 def test_an_environment_that_cannot_import_the_packages_does_not_count_as_ready(checkout, tmp_path):
     """Such as one whose packages pip has put elsewhere."""
     python = checkout / ".venv/bin/python"
-    base = tmp_path / "python"
-    base.write_text(
-        f'#!/bin/sh\n[ "$2" = venv ] && mkdir -p .venv/bin && ln -s "{base}" .venv/bin/python\n'
-        'case "$*" in *"import analysis"*) echo "No module named torch" >&2; exit 1;; esac\n'
+    base = shell_script(
+        tmp_path / "python",
+        '[ "$2" = venv ] && mkdir -p .venv/bin && ln -s "$0" .venv/bin/python\n'
+        'case "$*" in *"import analysis"*) echo "No module named torch" >&2; exit 1;; esac',
     )
-    base.chmod(0o755)
     done = subprocess.run(["make", "install", f"BASE={base}"], cwd=checkout, capture_output=True, text=True)
     assert python.exists()
     assert done.returncode != 0
@@ -199,14 +198,12 @@ def test_an_environment_that_cannot_import_the_packages_does_not_count_as_ready(
 
 
 def test_too_old_a_python_is_refused_before_the_first_download(checkout, tmp_path):
-    old = tmp_path / "python"
-    old.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{tmp_path}/old.py" "$@"\n')
+    old = shell_script(tmp_path / "python", f'exec "{sys.executable}" "{tmp_path}/old.py" "$@"')
     (tmp_path / "old.py").write_text(
         "import collections, sys\n"
         "Info = collections.namedtuple('Info', 'major minor')\nsys.version_info = Info(3, 10)\n"
         "assert sys.argv[1] == '-c', 'more than the check is run'\nexec(sys.argv[2])\n"
     )
-    old.chmod(0o755)
     run = subprocess.run(["make", "lint", f"BASE={old}"], cwd=checkout, capture_output=True, text=True)
     assert run.returncode != 0
     assert "error: Python 3.11 to 3.14 is needed" in run.stderr
