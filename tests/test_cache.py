@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from analysis.cache import cached, digest
+from analysis.cache import cached, digest, working_folder
 
 DATASET = xr.Dataset(
     {"logits": (("run", "class"), np.arange(6, dtype=np.float32).reshape(2, 3))},
@@ -31,3 +31,11 @@ def test_what_is_damaged_is_made_again_and_what_fails_leaves_nothing(tmp_path):
         cached(tmp_path, "logits", 1, lambda: 1 / 0)
     assert failed.value.__context__ is None  # no "During handling of the above exception"
     assert [*tmp_path.iterdir()] == [path]
+
+
+def test_what_killed_runs_left_beside_a_folder_is_removed(tmp_path):
+    for name in (".model-killed", ".other-killed"):
+        (tmp_path / name).mkdir()
+    with working_folder(tmp_path / "model") as work:
+        assert {*tmp_path.iterdir()} == {work, tmp_path / ".other-killed"}
+    assert [*tmp_path.iterdir()] == [tmp_path / ".other-killed"]

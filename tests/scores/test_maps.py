@@ -1,4 +1,5 @@
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,9 @@ def test_the_order_depends_on_seed_and_sequence_not_on_the_batch(tiny, examples)
     assert not np.allclose(first, other)
     alone = run(tiny, examples[2:3], roles=["window_1"], maps="shuffled")
     np.testing.assert_allclose(alone[0], first[2], rtol=1e-4)
+    copies = [replace(examples[2], id=name) for name in ("one", "two")]
+    one, two = run(tiny, copies, roles=["window_1"], maps="shuffled")
+    assert not np.allclose(one, two)
 
 
 def test_uniform_attention_scores_one_and_block_the_logarithm_of_the_length(tiny, examples):

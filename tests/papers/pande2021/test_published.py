@@ -1,8 +1,15 @@
+from types import SimpleNamespace
+
+import jupytext
+import pandas as pd
 import pytest
 from scipy import stats
+from studies import error_of
 
 from analysis.papers.pande2021 import published
 from analysis.statistics.roles import RELATIONS, memberships
+from analysis.study.parameters import source
+from analysis.study.runs import STATES
 
 # Heads per role that the article's role maps show, of 144 (block of MRPC and QNLI: at least).
 HEADS = {
@@ -62,3 +69,25 @@ def test_maps_are_compared_role_by_role_and_by_layers():
     assert lower["correlation"] == pytest.approx(expected)
     assert [part["heads"] for part in (whole, lower, upper)] == [144, 72, 72]
     assert lower["deviation"] == pytest.approx((low - reference.reindex(low.index)).abs().max())
+
+
+def test_notebook_4_compares_both_states_of_an_encoder_of_144_heads():
+    """Equal scores after fine-tuning and opposite ones before; nothing without the parameter."""
+    cells = jupytext.read(source("04_compare")).cells
+    (cell,) = [cell.source for cell in cells if cell.source.startswith("if compare_published:")]
+    ours = published.roles().query("task == 'qqp'").dropna(subset="mean")
+    tables = pd.concat([ours.assign(state="pretrained", mean=-ours["mean"]), ours])
+    saved, shown = {}, []
+    results = SimpleNamespace(save_table=lambda table, name: saved.update({name: table}))
+    names = {"published": published, "pd": pd, "STATES": STATES, "results": results, "display": shown.append}
+    exec(cell, names | {"compare_published": False, "role_tables": tables})
+    assert saved == {}
+    exec(cell, names | {"compare_published": True, "role_tables": tables})
+    assert shown == [saved["published"]]
+    before, after = (part for _, part in saved["published"].groupby("state", sort=False))
+    assert before["correlation"].to_numpy() == pytest.approx(-1)
+    assert after["correlation"].to_numpy() == pytest.approx(1)
+    assert after["deviation"].to_numpy() == pytest.approx(0)
+    assert {*after["role"]} == {*ours["role"]}
+    small = names | {"compare_published": True, "role_tables": tables[tables["layer"] < 3]}
+    assert error_of(exec, cell, small).startswith("the role table must have 12 layers")
