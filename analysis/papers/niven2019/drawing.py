@@ -78,7 +78,7 @@ def accuracy_panels(runs: pd.DataFrame, summary: pd.DataFrame, released: pd.Data
     for axes, (key, rows) in zip(grid, panels, strict=True):
         setups = [*rows["setup"].unique()]
         look = {"hue": "trained", "hue_order": [True, False], "palette": [BLUE, "0.7"], "size": 3}
-        sns.stripplot(rows, x="setup", y="accuracy", order=setups, dodge=True, legend=False, ax=axes, **look)
+        sns.swarmplot(rows, x="setup", y="accuracy", order=setups, dodge=True, legend=False, ax=axes, **look)
         ours = summary.set_index(["trained_on", "model", "setup"]).loc[[(*key, setup) for setup in setups]]
         axes.plot(range(len(setups)), ours["trained_mean"], **MEAN, label="mean")
         axes.vlines(range(len(setups)), ours["low"], ours["high"], color=BLACK, linewidth=1)
