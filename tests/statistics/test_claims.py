@@ -41,6 +41,7 @@ def around(*values: float, half: float = 0.05) -> pd.DataFrame:
         ([0.4], {"relation": "<"}, "supported"),
         ([0.6], {"relation": "<"}, "not supported"),
         ([0.7, 0.8, 0.3], {}, "mixed"),
+        ([0.52, 0.3], {}, "not supported"),  # one unit decides nothing
         ([0.7, 0.52], {}, "supported"),  # about the mean
         ([0.7, 0.52], {"every": True}, "inconclusive"),  # about the least favourable unit
         ([0.7, 0.46], {"every": True}, "inconclusive"),
