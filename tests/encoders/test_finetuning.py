@@ -73,6 +73,14 @@ def test_the_same_recipe_is_not_trained_again_and_another_is(trained, monkeypatc
         train(folder, **{"epochs": 2, **change})
 
 
+def test_as_many_other_texts_are_another_recipe(trained, monkeypatch):
+    monkeypatch.setattr(Trainer, "training_step", interrupt)
+    examples, recipe = reviews(32), Recipe(2, 16, 1e-3)
+    for others in ((examples[::-1], examples[:11]), (examples, examples[1:12])):
+        with pytest.raises(KeyboardInterrupt):
+            finetune("tiny", "sst-2", *others, trained[0], recipe)
+
+
 def test_a_checkpoint_whose_weights_have_changed_is_made_again(trained, tmp_path: Path):
     folder, scores = trained
     copy = Path(shutil.copytree(folder, tmp_path / "sst-2")) / "model.safetensors"

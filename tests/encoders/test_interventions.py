@@ -141,3 +141,10 @@ def test_other_weights_texts_and_operators_are_not_taken_from_the_cache(tmp_path
         rows = single_heads(query, operator)
         result = predict(query, examples, rows, cache=tmp_path, progress=False)
         np.testing.assert_allclose(result[1:], naive(query, examples, rows), atol=1e-5, rtol=0)
+
+
+def test_texts_are_known_by_their_pieces_segments_and_order():
+    tokenizer = classifier("bert").tokenizer
+    sequences = layouts(tokenizer, EXAMPLES)
+    others = layouts(tokenizer, EXAMPLES, segment_ids="zeros"), sequences[::-1], sequences[1:]
+    assert len({interventions.texts_digest(texts) for texts in (sequences, *others)}) == 4

@@ -3,7 +3,7 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from architectures import ARCHITECTURES
+from architectures import ARCHITECTURES, tokenizer_of
 from classifiers import PAIRS, classifier
 
 from analysis.encoders import redirection
@@ -12,6 +12,7 @@ from analysis.encoders.layout import Layout, layouts
 from analysis.encoders.prefixes import Prefix, ordinary_pass
 from analysis.encoders.redirection import NOWHERE, TARGETS, Redirection, Unread
 from analysis.encoders.tap import tap
+from analysis.texts.examples import Example
 
 HEADS = [(0, 1), (1, 2)]
 EDITS = [*product(redirection.ROWS, [*TARGETS, NOWHERE], redirection.MOVED, [None])]
@@ -46,6 +47,26 @@ def edited_row(weights: np.ndarray, query: int, edit: Redirection, layout: Layou
         return rest / rest.sum() if rest.sum() > 1e-6 else weights
     targets = TARGETS[edit.to](layout)[query]
     return weights - taken + taken.sum() * targets / targets.sum() if targets.any() else weights
+
+
+@pytest.mark.parametrize(
+    ("target", "of_cat", "of_a"),
+    [
+        ("other text", "the sat", "the cat sat"),
+        ("unmatched other text", "the sat", "the sat"),
+        ("own text", "a ran", "cat ran"),
+        ("cls", "[CLS]", "[CLS]"),
+        ("sep", "[SEP] [SEP]", "[SEP] [SEP]"),
+    ],
+)
+def test_targets_by_hand(target: str, of_cat: str, of_a: str):
+    [layout] = layouts(tokenizer_of("bert"), [Example("a", "A cat ran .", "The cat sat .")])
+    for query, expected in {"cat": of_cat, "a": of_a}.items():
+        marks = TARGETS[target](layout)[layout.tokens.index(query)]
+        assert np.array(layout.tokens)[marks].tolist() == expected.split()
+    one, others = (TARGETS[name](layout) for name in ("one other word", "other text"))
+    assert (one.sum(axis=1) == others.any(axis=1)).all()
+    assert not (one & ~others).any()
 
 
 @pytest.mark.parametrize(("rows", "to", "moved", "text"), EDITS)

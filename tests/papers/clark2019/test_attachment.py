@@ -39,6 +39,8 @@ def test_a_planted_head_is_found_and_always_right(words):
     assert (table[["layer", "head", "accuracy"]] == [1, 2, 1]).all(axis=None)
     assert (table["direction"] == ARC_DIRECTIONS[0]).all()
     assert table["low"].isna().all()
+    assert table["gain"].tolist() == pytest.approx((1 - table["offset_accuracy"]).tolist())
+    assert table["gain"].between(table["gain_low"], table["gain_high"]).all()
     assert (best_heads(attachment, scored, 20)["accuracy"] == 1).all()
     least = (1 / np.arange(1, len(table) + 1)).sum() / 10_000  # of 9,999 flips, after Benjamini and Yekutieli
     assert table["p_adjusted"].between(least * (1 - 1e-9), 1).all()
