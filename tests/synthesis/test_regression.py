@@ -120,5 +120,8 @@ def test_shuffled_roles_are_rejected_at_the_nominal_rate():
         order = rng.permuted(np.broadcast_to(np.arange(8), (4, 8)), axis=-1)
         permuted = grid._replace(scores=grid.scores[:, :, np.arange(4)[:, None], order])
         p.append(regression.permutation_test(permuted, 99, number)["p_permutation"])
+    counts = 100 * np.array(p)  # of 99 permutations and the sample itself
+    assert counts.min() >= 1
+    np.testing.assert_allclose(counts, counts.round())
     low, high = stats.binom.ppf([0.005, 0.995], 300, 0.05) / 300
     assert low <= np.mean(np.array(p) <= 0.05) <= high

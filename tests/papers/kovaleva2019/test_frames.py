@@ -69,6 +69,11 @@ def test_bundled_links_are_arguments_at_a_distance():
         assert all(abs(place - link.target[0]) >= frames.APART for place in link.elements)
 
 
+def test_a_span_covers_no_word_that_only_touches_it():
+    words = [(0, 3), (3, 4), (5, 8)]  # "saw. The"
+    assert [frames.covered(words, span) for span in ((0, 3), (3, 4), (2, 6))] == [(0,), (1,), (0, 1, 2)]
+
+
 def test_only_what_passes_the_filter_is_linked(tmp_path):
     [link] = frames.read_links(write_framenet(tmp_path / "framenet_v17"))
     assert link == frames.Link(tuple(SENTENCES["linked"][0].split()), (6,), (1, 2, 3))
