@@ -48,23 +48,16 @@ ATTEMPTS = 20
 SLOW = 3_600_000  # milliseconds that a kernel may take to start and answer
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory) -> Path:
-    """A checkout of two notebooks."""
-    folder = tmp_path_factory.mktemp("checkout")
-    shutil.copy(ROOT / "Makefile", folder)
-    shutil.copytree(ROOT / "notebooks" / ".jupyter", folder / "notebooks" / ".jupyter")
-    write_notebook(folder / "notebooks" / "01_figure.py", FIGURE, VIEW, parameters=PARAMETERS)
-    write_notebook(folder / "notebooks" / "02_table.py", SAVE, parameters=SETTINGS)
-    (folder / "notebooks" / "ranges.yaml").write_text("tau: {above: 0}\n")
-    shutil.copytree(ROOT / "analysis", folder / "analysis", ignore=shutil.ignore_patterns("__pycache__"))
-    return folder
-
-
-@pytest.fixture(scope="module")
-def lab(checkout: Path, browser) -> Iterator[str]:
-    """The address of a JupyterLab that `make notebook` has started there."""
-    settings = checkout / "settings"
+@pytest.fixture
+def lab(tmp_path: Path, browser) -> Iterator[str]:
+    """The address of a JupyterLab that `make notebook` has started in a checkout of one notebook."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    shutil.copytree(ROOT / "notebooks" / ".jupyter", tmp_path / "notebooks" / ".jupyter")
+    write_notebook(tmp_path / "notebooks" / "01_figure.py", FIGURE, VIEW, parameters=PARAMETERS)
+    write_notebook(tmp_path / "notebooks" / "02_table.py", SAVE, parameters=SETTINGS)
+    (tmp_path / "notebooks" / "ranges.yaml").write_text("tau: {above: 0}\n")
+    shutil.copytree(ROOT / "analysis", tmp_path / "analysis", ignore=shutil.ignore_patterns("__pycache__"))
+    settings = tmp_path / "settings"
     settings.mkdir()
     (settings / "jupyter_server_config.json").write_text(SERVER)
     with socket.socket() as unused:
@@ -72,14 +65,14 @@ def lab(checkout: Path, browser) -> Iterator[str]:
         port = unused.getsockname()[1]
     address = f"http://127.0.0.1:{port}"
     variables = {"JUPYTER_PORT": str(port), "JUPYTER_TOKEN": "own", "JUPYTER_CONFIG_DIR": str(settings)}
-    environment = os.environ | variables | {"HOME": str(checkout), "PYTHONPATH": str(ROOT)}
+    environment = os.environ | variables | {"HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
     command = ["make", "notebook", f"PYTHON={sys.executable}"]
-    with (checkout / "log").open("w") as log:
+    with (tmp_path / "log").open("w") as log:
         server = subprocess.Popen(
-            command, cwd=checkout, env=environment, stdout=log, stderr=log, start_new_session=True
+            command, cwd=tmp_path, env=environment, stdout=log, stderr=log, start_new_session=True
         )
     try:
-        wait_for(f"{address}/api?token=own", server, checkout / "log")
+        wait_for(f"{address}/api?token=own", server, tmp_path / "log")
         yield address
     finally:
         if server.poll() is None:
@@ -148,9 +141,9 @@ def cells_of(page, lab: str, name: str):
     return page.locator(".jp-NotebookPanel:visible .jp-Cell")
 
 
-def test_a_duplicate_leaves_the_results_of_its_notebook_alone_and_is_checked(lab: str, page, checkout: Path):
+def test_a_duplicate_leaves_the_results_of_its_notebook_alone_and_is_checked(lab: str, page, tmp_path: Path):
     """Each file has a folder of its name, and is known as a copy of the notebook by its code."""
-    scratch = checkout / "results" / "scratch"
+    scratch = tmp_path / "results" / "scratch"
 
     def saved(name: str) -> str:
         return (scratch / name / "tables" / "thresholds.csv").read_text()
@@ -186,8 +179,8 @@ def test_a_duplicate_leaves_the_results_of_its_notebook_alone_and_is_checked(lab
     run_with("02_table-Copy1", "-5.0", "error: 02_table: parameter tau is -5.0: give more than 0")
 
 
-def test_a_working_copy_is_changed_run_and_saved(lab: str, page, checkout: Path):
-    script = (checkout / "notebooks" / "01_figure.py").read_bytes()
+def test_a_working_copy_is_changed_run_and_saved(lab: str, page, tmp_path: Path):
+    script = (tmp_path / "notebooks" / "01_figure.py").read_bytes()
     cells = cells_of(page, lab, "01_figure")
     expect(cells).to_have_count(4, timeout=SLOW)
     expect(cells.nth(0)).to_contain_text("A notebook")
@@ -202,7 +195,7 @@ def test_a_working_copy_is_changed_run_and_saved(lab: str, page, checkout: Path)
     frame.locator('td[data-h="5"]').dispatch_event("click")  # the notebook may be scrolling under the mouse
     expect(frame.locator("#h-attention")).to_contain_text("head 1-1")
     page.keyboard.press("Control+s")
-    copy = checkout / "workbook" / "01_figure.ipynb"
+    copy = tmp_path / "workbook" / "01_figure.ipynb"
     while "points = 7" not in copy.read_text():
         page.wait_for_timeout(100)
-    assert (checkout / "notebooks" / "01_figure.py").read_bytes() == script
+    assert (tmp_path / "notebooks" / "01_figure.py").read_bytes() == script

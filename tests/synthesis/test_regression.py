@@ -46,6 +46,14 @@ def test_sums_are_those_of_dealing_heads_one_by_one():
         np.testing.assert_allclose(samples[number], (grid.scores * permuted).sum(axis=(1, 2, 3)))
 
 
+def test_excluded_heads_stay_where_they_are():
+    included = np.array([[True, False, True, True], [True, True, False, True]])
+    order = regression.permute_within_layers(included, 200, np.random.default_rng(0))
+    assert (order[:, ~included] == np.broadcast_to(np.arange(4), included.shape)[~included]).all()
+    assert (np.sort(order, axis=-1) == np.arange(4)).all()
+    assert len(np.unique(order, axis=0)) == 6 * 6
+
+
 def test_shares_are_those_of_least_squares():
     grid = gridded(standardised(heads(1.0), "response", ROLES), ROLES)
     design, change = grid.scores.reshape(len(ROLES), -1).T, grid.change.ravel()
