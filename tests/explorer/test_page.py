@@ -5,10 +5,18 @@ import re
 import numpy as np
 import pytest
 from classifiers import classifier
-from headtables import HEADS, LAYERS, unpacked_mask
+from headtables import HEADS, LAYERS, unpacked_mask, value_tables
 
 from analysis.encoders.redirection import redirect
-from analysis.explorer.packing import DOSES, dials, illustrative, pack, scores_of, unpacked_attention
+from analysis.explorer.packing import (
+    DOSES,
+    dials,
+    illustrative,
+    pack,
+    scores_of,
+    unpacked_attention,
+    values_of,
+)
 from analysis.explorer.view import explorer, head_view
 from analysis.scores.extraction import extract, read_attention, read_sieves
 from analysis.scores.sieves import SIEVES, Sieve, rows
@@ -40,6 +48,14 @@ def test_not_applicable_and_absent_are_not_the_same(tables):
     assert (entry["mean"], entry["n"]) == ([None] * 12, 0)
     part = tables[(tables["layer"] > 0) & (tables["role"] == "local")]
     assert scores_of(part, (LAYERS, HEADS))["mrpc"]["pretrained"]["local"]["published"].startswith("----")
+
+
+def test_other_numbers_are_medians_over_runs():
+    tables = value_tables()
+    medians = tables["ablation effect"].groupby(["layer", "head"])["value"].median()
+    packed = values_of(tables, (LAYERS, HEADS))
+    assert packed["ablation effect"] == {"mrpc": pytest.approx(medians.tolist(), rel=1e-3)}
+    assert packed["norm"] == {"": pytest.approx(tables["norm"]["value"].tolist(), rel=1e-3)}
 
 
 def test_own_sieve_is_a_role(tiny, monkeypatch):
