@@ -24,6 +24,9 @@ def test_head_grids_show_the_numbers_and_dot_the_marked_heads():
     figure = grids.head_grids(means, "mean score", labels, cmap="vlag", vmin=0, vmax=5)
     panels = panels_by_title(figure)
     assert list(panels) == ALL_ROLES
+    assert (
+        panels[ALL_ROLES[-1]].collections[0].colorbar.extend == "max"
+    )  # no mean is below 0, some are above 5
     for role, axes in panels.items():
         np.testing.assert_array_equal(axes.collections[0].get_array().filled(np.nan), means[role])
         assert axes.get_ylim() == (-0.5, len(means[role]) - 0.5)  # layer 0 at the bottom

@@ -57,6 +57,7 @@ def test_the_same_figure_is_the_same_bytes(tmp_path: Path):
 
     first = saved()
     assert set(first) == {"F1.2.png"}
+    assert pixels(first["F1.2.png"]).size  # in a palette
     assert saved() == first
 
 

@@ -64,14 +64,16 @@ def test_a_shift_raises_the_loss_and_lost_information_lowers_the_auc(match: int)
     assert table.loc[("auc", "shifted"), "baseline"] == pytest.approx(roc_auc_score(LABELS, rows[0]))
 
 
-@pytest.mark.parametrize(("lead", "low", "high"), [(0.0, -1, 0.1), (1.0, 0.5, 1.5)])
-def test_choosing_on_the_other_half_does_not_flatter(lead: float, low: float, high: float):
+@pytest.mark.parametrize("lead", [0.0, 1.0])
+def test_choosing_on_the_other_half_does_not_flatter(lead: float):
     """Two members among 40 variants of pure noise; the largest of the others, read where it was chosen, would win."""
-    values = np.random.default_rng(2).normal(size=(3, 40, len(LABELS)))
-    members = np.arange(40) < 2
-    values[:, members] += lead
+    members, means = np.arange(40) < 2, []
     half = effects.stratified_halves(LABELS)
     assert abs(half[LABELS == 1].sum() - 25) <= 1
-    result = effects.lead_of_weakest(lambda part: values[..., part], half, members)
-    assert result.shape == (3, len(LABELS))
-    assert low < result.mean() < high
+    for seed in range(20):
+        values = np.random.default_rng(seed).normal(size=(3, 40, len(LABELS)))
+        values[:, members] += lead
+        result = effects.lead_of_weakest(lambda part, values=values: values[..., part], half, members)
+        assert result.shape == (3, len(LABELS))
+        means.append(result.mean())
+    assert np.mean(means) == pytest.approx(lead, abs=0.1)
