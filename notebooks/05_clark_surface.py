@@ -150,8 +150,8 @@ patterns.style.format({"mean": "{:.2f}"}).hide()
 # %% [markdown]
 # ## Where does attention go, layer by layer? (Figure 2)
 #
-# Each dot is a head, each line the mean of a layer. Dashed lines are the published means of BERT-base on Wikipedia, stretched to
-# this depth. Short bars at the right edge show uniform attention: `[SEP]` stands twice in a passage, `[CLS]` once. If
+# Each dot is a head, each line the mean of a layer. Beside real texts, dashed lines are the published means of BERT-base on
+# Wikipedia, stretched to this depth. Short bars at the right edge show uniform attention: `[SEP]` stands twice in a passage, `[CLS]` once. If
 # heads rest on a token, that token should attend to itself (third panel).
 
 # %%
@@ -209,14 +209,15 @@ figure.supxlabel("; ".join([*notes, "bar at the right edge: uniform attention"])
 results.save_figure(
     figure,
     "clark-F2-surface",
-    "Follow the lines of [CLS] (sky) and [SEP] (wine) from layer to layer, and compare them with the dashed "
-    "lines of BERT-base. A token whose line lies far above its short bar (uniform attention) is a sink, on "
+    "Follow the lines of [CLS] (sky) and [SEP] (wine) from layer to layer"
+    + ", and compare them with the dashed lines of BERT-base" * beside
+    + ". A token whose line lies far above its short bar (uniform attention) is a sink, on "
     "which heads rest (Figure 2 of Clark et al.).",
 )
 
 # %%
 finding(
-    f"{model.name} gives {100 * table['cls'].mean():.0f} % of its attention to [CLS] and {100 * table['sep'].mean():.0f} % to [SEP]."
+    f"The encoder gives {100 * table['cls'].mean():.0f} % of its attention to [CLS] and {100 * table['sep'].mean():.0f} % to [SEP]."
     + f" BERT-base gives {100 * bert_base['cls'].mean():.0f} % and {100 * bert_base['sep'].mean():.0f} %."
     * beside
 )
@@ -239,7 +240,7 @@ rests.style.format(precision=2).hide()
 on_punctuation, highest = table["punct"] > 0.5, table.loc[table["punct"].idxmax()]
 most = rests.set_index("layers")[resting].stack().idxmax()
 finding(
-    f"{model.name} gives most to {COLUMN_NAMES.get(most[1], most[1])} in the {most[0]} ({rests[most[1]].max():.2f} of its attention). "
+    f"The encoder gives most to {COLUMN_NAMES.get(most[1], most[1])} in the {most[0]} ({rests[most[1]].max():.2f} of its attention). "
     f"{on_punctuation.sum()} of {len(table)} heads give more than half to full stops and commas; head "
     f"{highest['layer']:.0f}-{highest['head']:.0f} gives {highest['punct']:.2f}."
 )
@@ -363,7 +364,7 @@ for task, by_layer in by_task.items():
 # ## How broad is attention? (Figure 4)
 #
 # The entropy of a row of attention, $-\sum_j \alpha_{ij} \ln \alpha_{ij}$, averaged over rows and passages. The dotted line is uniform
-# attention ($\ln T$), the dashed one BERT-base. The paper finds broad heads in the first layers (3.6 nats in layer 0, 1.8 in layer
+# attention ($\ln T$), a dashed one BERT-base. The paper finds broad heads in the first layers (3.6 nats in layer 0, 1.8 in layer
 # 7); they give at most 10 % to any token.
 
 # %%
@@ -379,8 +380,9 @@ figure.supxlabel("; ".join([*notes, "dotted: uniform attention"]), fontsize=7.5)
 results.save_figure(
     figure,
     "clark-F4-entropy",
-    "Dots near the dotted line are heads that attend to all tokens almost equally; dashed lines are "
-    "BERT-base. The course over the layers shows where attention is broad (Figure 4 of Clark et al.).",
+    "Dots near the dotted line are heads that attend to all tokens almost equally"
+    + "; dashed lines are BERT-base" * beside
+    + ". The course over the layers shows where attention is broad (Figure 4 of Clark et al.).",
 )
 
 # %%
@@ -407,7 +409,7 @@ results.save_claim("CL6", measures.entropy_gap(layer_blocks))
 # </details>
 
 # %% [markdown]
-# ## The numbers behind the dashed lines
+# ## The numbers behind the lines
 #
 # Layers of encoders of different depth do not correspond, so that only the course over the layers can be compared.
 
@@ -417,7 +419,7 @@ means = table.groupby("layer")[[*layers]].mean().rename_axis(columns="statistic"
 comparison = layers.stack().to_frame("bert_base_published").assign(this_encoder=means.stack())
 results.save_table(comparison.reset_index(), "clark_surface_layers")
 wide = (comparison if beside else comparison[["this_encoder"]]).unstack().swaplevel(axis=1)
-wide[["cls", "sep", "punct", "entropy"]].style.format(precision=2, na_rep="")
+wide[["cls", "sep", "punct", "entropy"]].dropna(how="all").style.format(precision=2, na_rep="")
 
 # %% [markdown]
 # ## Do heads of one layer behave alike? (Figure 6)
