@@ -84,8 +84,8 @@ def with_links(notebook, runs: Collection[str]):
 
 def linked(notebook, name: str, order: Sequence[str], cpu_seconds: float, note: str = ""):
     """The notebook between links to the previous one in `order`, the index and the next; above, its cost and a note."""
+    with_links(notebook, order)
     if name in order:
-        with_links(notebook, order)
         place = order.index(name)
         before = [f"[← {other}]({other}.ipynb)" for other in order[max(place - 1, 0) : place]]
         after = [f"[{other} →]({other}.ipynb)" for other in order[place + 1 : place + 2]]
