@@ -256,8 +256,8 @@ finding(
 # *Try it.* Set `importance_n = 10` and `again_n = 10`. How many examples does importance need?
 # <details><summary>What happens</summary>
 #
-# Ten examples rank the heads nearly as all do (rank correlation about 0.9 in profile offline), but pruning is less forgiving: there
-# an estimated 34 % of the heads can be pruned by importance, instead of 59 %, and 32 % in random orders.
+# On the texts of profile offline, with 100 scored sequences, ten examples rank the heads nearly as 100 do (rank correlation about 0.9), but
+# pruning is less forgiving: an estimated 34 % of the heads can be pruned by importance, instead of 59 %, and 32 % in random orders.
 # </details>
 
 # %% [markdown]

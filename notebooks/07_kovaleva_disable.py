@@ -178,8 +178,7 @@ rises.loc[rises["seed"] == seeds[0], columns].style.format(whole, precision=3).h
 # largest rise (column `largest` of the table kovaleva_rises)?
 # <details><summary>What happens</summary>
 #
-# `least` falls: with 400 sequences (glue-minilm) it is about a third of what it is with 100 (profile offline), and the largest rise is
-# smaller, too. Where rises are chance, another head has the largest one in the second run.
+# `least` falls: with 400 sequences it is about a third of what it is with 100, and the largest rise is smaller, too. Where rises are chance, another head has the largest one in the second run.
 # </details>
 
 # %% [markdown]
