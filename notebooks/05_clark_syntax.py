@@ -246,9 +246,10 @@ figure.supxlabel(f"antecedent found (proportion of {systems['n'].max()} anaphors
 results.save_figure(
     figure,
     "clark-T2-coreference",
-    "Each panel is a kind of mention; compare the lowest row, the best head, with the rules above it. "
-    "Hollow diamonds are the values of the paper, on other documents and with a head chosen on them (Table "
-    "2 of Clark et al.).",
+    "Each panel is a kind of mention; compare the lowest row, the best head, with the rules above it"
+    + ". Hollow diamonds are the values of the paper, on other documents and with a head chosen on them"
+    * (not made_up)
+    + " (Table 2 of Clark et al.).",
 )
 
 # %%
@@ -433,8 +434,8 @@ finding(
 )
 
 # %% [markdown]
-# Blue marks are probes of the pre-trained encoder; the bars are intervals over initial weights alone. Diamonds are the paper's values on the
-# Penn Treebank (those of attention are of BERT-base), with GloVe vectors. Vectors here are principal components of the encoder's
+# Blue marks are probes of the pre-trained encoder; the bars are intervals over initial weights alone. On real texts, diamonds are the paper's
+# values on the Penn Treebank (those of attention are of BERT-base), with GloVe vectors. Vectors here are principal components of the encoder's
 # own word embeddings, so that rows with words compare with each other, not with the paper. The paper also quotes a structural probe (80 %):
 # it scores undirected trees and is not comparable.
 #
