@@ -53,9 +53,9 @@ print(f"{sum(map(len, tables.values()))} claims; encoder: {encoder_of(profile)}"
 # %%
 labels = label_counts(results)
 finding(
-    f"Of {labels['syntactic_assigned']} syntactic labels in {labels['encoders']} fine-tuned encoders, "
-    f"{labels['syntactic_exceeds_control']} exceed the positional twin (and {labels['syntactic_base_rate']:.0%} of the other heads), "
-    f"{labels['syntactic_assigned_controlled']} of them by the margin. {labels['local_heads']:.0f} heads are local, and "
+    f"Of {labels['syntactic_assigned']:.0f} syntactic labels in {labels['encoders']} fine-tuned encoders, "
+    f"{labels['syntactic_exceeds_control']:.0f} exceed the positional twin (and {labels['syntactic_base_rate']:.0%} of the other heads), "
+    f"{labels['syntactic_assigned_controlled']:.0f} of them by the margin. {labels['local_heads']:.0f} heads are local, and "
     f"{labels['local_twins']:.0f} twins."
 )
 

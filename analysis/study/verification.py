@@ -6,6 +6,7 @@ weights; syntactic roles are left out for another parser). Only runs that this m
 other data are compared, not judged, and measured times are neither.
 """
 
+import math
 from io import BytesIO
 
 import pandas as pd
@@ -57,7 +58,7 @@ def largest_difference(new: pd.DataFrame, old: pd.DataFrame) -> float:
     """The largest |new - old| / max(|old|, 0.01) of two numbers in the same place; infinite if one is missing."""
     new, old = new.select_dtypes("number").align(old.select_dtypes("number"))
     difference = (new - old).abs() / old.abs().clip(lower=0.01)
-    return float(difference.mask(new.isna() != old.isna(), float("inf")).fillna(0).to_numpy().max(initial=0))
+    return float(difference.mask(new.isna() != old.isna(), math.inf).fillna(0).to_numpy().max(initial=0))
 
 
 def outputs_made_here(folders: Folders) -> dict[str, dict[str, str]]:
@@ -116,7 +117,13 @@ def verify(profile: str) -> None:
         if too_many_verdicts(new, old):
             problems.append(f"{name}: too many verdicts differ")
     print(*outside, sep="\n", end="\n" * bool(outside))
-    print("largest differences of numbers, by table:", pd.Series(differences).nlargest(3).round(5).to_dict())
+    by_table = pd.Series(differences)
+    print(
+        "largest differences of numbers, by table:",
+        by_table[by_table < math.inf].nlargest(3).round(5).to_dict(),
+    )
+    if one_sided := [name for name, difference in differences.items() if difference == math.inf]:
+        print(f"numbers that one side alone has, in: {', '.join(one_sided)}")
     if not_judged:
         print(
             f"judged: {', '.join(judged)}\nnot judged, since they have not run here: {', '.join(not_judged)}"

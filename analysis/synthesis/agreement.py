@@ -98,7 +98,7 @@ def importance_agreement(table: pd.DataFrame, measures: Mapping[str, str]) -> pd
     """AGREEMENT_COLUMNS for each pair of `measures` (column of the atlas, its name) that a run has, and each of
     STATISTICS.
 
-    value: by task the mean over its runs; in the rows POOLED the mean over tasks with its t interval.
+    value: by task the mean over its runs; in the rows POOLED the mean over tasks with its t interval, cut to [-1, 1].
     """
     grids, rows = {column: _grids(table, column) for column in measures}, []
     for (first, second), statistic in product(combinations(measures, 2), STATISTICS):
@@ -113,7 +113,7 @@ def importance_agreement(table: pd.DataFrame, measures: Mapping[str, str]) -> pd
         means = {task: np.mean(values) for task, values in by_task.items()}
         runs = {task: len(values) for task, values in by_task.items()}
         rows += [facts | {"task": task, "value": means[task], "runs": runs[task]} for task in means]
-        value, low, high = mean_interval(np.array([*means.values()]))
+        value, low, high = np.clip(mean_interval(np.array([*means.values()])), -1, 1)
         pooled = {"task": POOLED, "value": value, "low": low, "high": high, "runs": sum(runs.values())}
         rows.append(facts | pooled)
     return pd.DataFrame(rows).assign(kind=IMPORTANCE, role="").reindex(columns=AGREEMENT_COLUMNS)

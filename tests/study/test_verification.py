@@ -208,6 +208,11 @@ def test_largest_differences(checkout: Path, capsys):
     save(checkout, "roles-mrpc", ROLES.assign(mean=1.2))
     verify("quick")
     assert "{'roles-mrpc': 0.2, 'claims-pande2021': 0.0}" in capsys.readouterr().out
+    save(checkout, "roles-mrpc", ROLES.assign(mean=None))
+    verify("quick")
+    printed = capsys.readouterr().out
+    assert "{'claims-pande2021': 0.0}" in printed
+    assert "one side alone has, in: roles-mrpc" in printed
     some = pd.DataFrame({"n": [0.001, 5.0, None], "word": "a"})
     assert largest_difference(some, some) == 0
     assert largest_difference(some.assign(n=[0.002, 5.0, None]), some) == pytest.approx(0.1)

@@ -193,7 +193,7 @@ def importance_agreement(importances: pd.DataFrame, effects: pd.DataFrame) -> pd
     """The table `michel_importance_agreement`: rank correlation of importance and fall in AUC over heads, by task.
 
     `importances` and `effects` are the tables `michel_importance` and `michel_effects`. Importance is that of examples,
-    not divided by the norm of its layer. Row ALL_TASKS is the mean, with its t interval over tasks.
+    not divided by the norm of its layer. Row ALL_TASKS is the mean, with its t interval over tasks, cut to [-1, 1].
     """
     keys = ["task", "seed", "layer", "head"]
     importance = importances[(importances["granularity"] == "example") & ~importances["normalised"]]
@@ -201,7 +201,7 @@ def importance_agreement(importances: pd.DataFrame, effects: pd.DataFrame) -> pd
     groups = heads.groupby("task")
     by_task = {task: rows["importance"].corr(rows["effect"], "spearman") for task, rows in groups}
     rows = [(task, value, np.nan, np.nan) for task, value in by_task.items()]
-    rows.append((ALL_TASKS, *mean_interval(np.array([*by_task.values()]))))
+    rows.append((ALL_TASKS, *np.clip(mean_interval(np.array([*by_task.values()])), -1, 1)))
     return pd.DataFrame(rows, columns=["task", "value", "low", "high"])
 
 
