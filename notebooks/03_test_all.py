@@ -225,7 +225,7 @@ heads[tasks].astype("Int64").rename_axis(columns="heads with the role")
 
 # %%
 in_tasks = finetuned.groupby(["role", "layer", "head"], sort=False)["assigned"].sum(min_count=1).dropna()
-by_number = in_tasks.groupby("role", sort=False).value_counts().unstack(fill_value=0)
+by_number = in_tasks.groupby("role", sort=False).value_counts().unstack(fill_value=0).sort_index(axis=1)
 by_number.rename_axis(columns="heads with the role in so many tasks")
 
 # %% [markdown]

@@ -235,9 +235,10 @@ if examined:
     results.save_table(matched.assign(task=words_task), "kovaleva_shared_words")
     units = measures.lead_of_matching_heads(falls, matched, labels[words_task], words_task)
 else:
-    units = not_applicable(f"{words_task} is no task of this profile")
+    units = not_applicable(f"{words_task.upper()} is no task of this profile")
 results.save_claim("K9", units)
-display(Markdown(units["reason"].iloc[0].capitalize() + "."))
+reason = units["reason"].iloc[0]
+display(Markdown(f"{reason[:1].upper()}{reason[1:]}."))
 if examined and matched["matching"].any():
     display(
         matched[matched["matching"]]
