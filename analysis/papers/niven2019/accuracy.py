@@ -90,22 +90,25 @@ def share_interval(right: Right) -> Interval:
     """The mean of right answers with its interval over points and, with three runs or more, over runs.
 
     Wilson's limits over points hold near 0 and 1. Their distances from the mean and those of the t limits over runs are
-    added as squares (Zou and Donner 2008).
+    added as squares (Zou and Donner 2008), and the sums are cut to [0, 1].
     """
     share, points = float(right.mean()), right.shape[1]
     distances = [share - np.array(wilson_interval(round(share * points), points)[1:])]
     if len(right) >= MINIMUM_RUNS:
         distances.append(share - np.array(mean_interval(right.mean(axis=1))[1:]))
     below, above = np.linalg.norm(distances, axis=0)
-    return share, share - below, share + above
+    return share, max(0.0, share - below), min(1.0, share + above)
 
 
 def gap_interval(right: Right, signs: Int[np.ndarray, " point"]) -> Interval:
-    """Accuracy where the cue is right minus that where it is wrong; the two are different points of the same runs."""
+    """Accuracy where the cue is right minus where it is wrong, on other points of the same runs, cut to [-1, 1]."""
     sides = [right[:, signs == sign] for sign in (1, -1)]
     gaps = sides[0].mean(axis=1) - sides[1].mean(axis=1)
     means = [side.mean(axis=0) for side in sides] + [gaps] * (len(gaps) >= MINIMUM_RUNS)
-    return t_interval(gaps.mean(), [(part.var(ddof=1) / len(part), len(part) - 1) for part in means])
+    gap, low, high = t_interval(
+        gaps.mean(), [(part.var(ddof=1) / len(part), len(part) - 1) for part in means]
+    )
+    return gap, max(-1.0, low), min(1.0, high)
 
 
 def accuracy_table(answers: xr.Dataset) -> pd.DataFrame:

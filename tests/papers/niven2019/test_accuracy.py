@@ -184,11 +184,12 @@ def test_the_gap_by_cue_is_a_difference_of_two_samples():
     test = stats.ttest_ind(*sides, equal_var=False)  # Welch
     expected = sides[0].mean() - sides[1].mean(), *test.confidence_interval()
     assert accuracy.gap_interval(right, signs) == pytest.approx(expected)
-    runs = rng.normal(size=(3, 1)) * (signs == 1)  # where the cue is right, runs differ
+    runs = np.array([[-0.2], [0.0], [0.2]]) * (signs == 1)  # where the cue is right, runs differ
     equal, different = (
         np.ptp(accuracy.gap_interval(right[[0, 0, 0]] + shift, signs)[1:]) for shift in (0, runs)
     )
     assert different > 1.1 * equal
+    assert accuracy.gap_interval(right[[0, 0, 0]] + 9 * runs, signs)[1:] == (-1, 1)
 
 
 @pytest.mark.parametrize(("share", "deviation"), [(0.02, 0.0), (0.97, 0.02)])
@@ -209,3 +210,5 @@ def test_three_runs_widen_the_interval_of_a_share():
     runs = stats.ttest_1samp([0.6, 0.7, 0.8], 0).confidence_interval()
     below, above = (np.hypot(point - 0.7, run - 0.7) for point, run in zip(points, runs, strict=True))
     assert accuracy.share_interval(right) == pytest.approx((0.7, 0.7 - below, 0.7 + above))
+    wide = (np.arange(100) < [[20], [95], [95]]).astype(float)
+    assert accuracy.share_interval(wide)[1:] == (0, 1)
