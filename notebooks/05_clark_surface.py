@@ -216,15 +216,15 @@ results.save_figure(
 )
 
 # %%
+tokens_at_rest = sinks(model)
+results.save_claim("CL2", measures.attention_to_sink(layer_blocks, tokens_at_rest))
+results.save_claim("CL3", measures.attention_to_sink(layer_blocks, tokens_at_rest, own=True))
+results.save_claim("CL4", measures.change_with_depth(layer_blocks))
 finding(
     f"The encoder gives {100 * table['cls'].mean():.0f} % of its attention to [CLS] and {100 * table['sep'].mean():.0f} % to [SEP]."
     + f" BERT-base gives {100 * bert_base['cls'].mean():.0f} % and {100 * bert_base['sep'].mean():.0f} %."
     * beside
 )
-tokens_at_rest = sinks(model)
-results.save_claim("CL2", measures.attention_to_sink(layer_blocks, tokens_at_rest))
-results.save_claim("CL3", measures.attention_to_sink(layer_blocks, tokens_at_rest, own=True))
-results.save_claim("CL4", measures.change_with_depth(layer_blocks))
 
 # %% [markdown]
 # **On what do heads rest?** The table has the attention to each candidate by thirds of the layers; full stops and commas count together.
@@ -342,18 +342,22 @@ if by_loss:
 if language_model:
     gradient = by_layer.pivot(index="layer", columns="group", values="importance")
     ratio = gradient.div(gradient["other"], axis=0).mean()
-    finding(
-        f"The gradient on [CLS] is {ratio['cls']:.2f} times that on other tokens, the gradient on [SEP] {ratio['sep']:.2f} times (means of "
-        f"layers). The language model is right about {importance.accuracy.mean().item():.0%} of the tokens that it has to predict."
+    display(
+        finding(
+            f"The gradient on [CLS] is {ratio['cls']:.2f} times that on other tokens, the gradient on [SEP] {ratio['sep']:.2f} times (means of "
+            f"layers). The language model is right about {importance.accuracy.mean().item():.0%} of the tokens that it has to predict."
+        )
     )
 for task, by_layer in by_task.items():
     gradient = by_layer.pivot(index="layer", columns="group", values="importance")
     ratio = gradient.div(gradient["other"], axis=0)
     rest = tokens_at_rest[0]
     most = int(layer_blocks[rest].mean("block").argmax("layer"))
-    finding(
-        f"{task}: in layer {most}, where passages give [{rest.upper()}] most attention, the loss of the classifier changes "
-        f"{ratio[rest][most]:.2f} times as much with attention to it as with attention to other tokens; mean of all layers {ratio[rest].mean():.2f}."
+    display(
+        finding(
+            f"{task}: in layer {most}, where passages give [{rest.upper()}] most attention, the loss of the classifier changes "
+            f"{ratio[rest][most]:.2f} times as much with attention to it as with attention to other tokens; mean of all layers {ratio[rest].mean():.2f}."
+        )
     )
 
 # %% [markdown]

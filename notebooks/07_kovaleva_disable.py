@@ -293,9 +293,11 @@ by_start = (
 if "random" in start_kinds:
     pretrained, random = by_start["pretrained"], by_start["random"].dropna()
     pretrained = pretrained[random.index]
-    finding(
-        f"Fine-tuning scores higher from pre-trained than from random weights in {(pretrained > random).sum()} of "
-        f"{len(random)} tasks. The mean difference is {100 * (pretrained - random).mean():+z.1f} points."
+    display(
+        finding(
+            f"Fine-tuning scores higher from pre-trained than from random weights in {(pretrained > random).sum()} of "
+            f"{len(random)} tasks. The mean difference is {100 * (pretrained - random).mean():+z.1f} points."
+        )
     )
 
 # %%

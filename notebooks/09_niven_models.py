@@ -265,10 +265,12 @@ halves_of = of_encoder.set_index(["tested_on", "half"])["mean"]
 unchanged = accuracy.unchanged_claims(sets["adversarial"]["test"])
 if len(halves_of):
     both, copies = halves_of["adversarial", "all"], halves_of["adversarial", "adversarial"]
-    finding(
-        f"Trained on the adversarial set, the encoder is right in {100 * both:.1f} % of the adversarial test set (mean of all runs) and in "
-        f"{100 * copies:.1f} % of the copies with negated claims. In {unchanged} of {len(splits['test'])} copies the claim is not changed, so that "
-        f"no model can exceed {100 - 50 * unchanged / len(splits['test']):.1f} %."
+    display(
+        finding(
+            f"Trained on the adversarial set, the encoder is right in {100 * both:.1f} % of the adversarial test set (mean of all runs) and in "
+            f"{100 * copies:.1f} % of the copies with negated claims. In {unchanged} of {len(splits['test'])} copies the claim is not changed, so that "
+            f"no model can exceed {100 - 50 * unchanged / len(splits['test']):.1f} %."
+        )
     )
 
 # %% [markdown]

@@ -108,3 +108,14 @@ def test_figures_of_the_papers_are_among_those_that_notebooks_save():
     linked = re.findall(r"figures/([\w-]+)\.png", (ROOT / "docs" / "figures.md").read_text(encoding="utf-8"))
     assert [figure for figure in linked if not any(fnmatchcase(figure, name) for name in names)] == []
     assert len(names - {"F0-training-*"}) <= 90  # git ignores the figures of training
+
+
+def test_every_finding_is_shown(notebook: str):
+    """Jupyter shows the last expression of a cell, and nothing else that is not displayed."""
+    for cell in jupytext.read(source(notebook)).cells:
+        tree = ast.parse(cell.source if cell.cell_type == "code" else "")
+        silent = [node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)]
+        if tree.body and isinstance(tree.body[-1], ast.Expr):
+            silent.remove(tree.body[-1].value)
+        calls = [ast.unparse(node.func) for node in silent if isinstance(node, ast.Call)]
+        assert {"finding", "Markdown"}.isdisjoint(calls), cell.source
