@@ -61,6 +61,15 @@ def largest_difference(new: pd.DataFrame, old: pd.DataFrame) -> float:
     return float(difference.mask(new.isna() != old.isna(), math.inf).fillna(0).to_numpy().max(initial=0))
 
 
+def print_differences(differences: dict[str, float]) -> None:
+    """Prints the three largest differences of tables, and which tables have numbers that one side lacks."""
+    by_table = pd.Series(differences)
+    largest = by_table[by_table < math.inf].nlargest(3).round(5)
+    print("largest differences of numbers, by table:", largest.to_dict())
+    if one_sided := [*by_table[by_table == math.inf].index]:
+        print(f"numbers that one side alone has, in: {', '.join(one_sided)}")
+
+
 def outputs_made_here(folders: Folders) -> dict[str, dict[str, str]]:
     """The digests of the tables and the record of every run that this machine has made."""
     outputs = {path.name: read_outputs(path) for path in sorted((folders.cache / "done").glob("*"))}
@@ -117,13 +126,7 @@ def verify(profile: str) -> None:
         if too_many_verdicts(new, old):
             problems.append(f"{name}: too many verdicts differ")
     print(*outside, sep="\n", end="\n" * bool(outside))
-    by_table = pd.Series(differences)
-    print(
-        "largest differences of numbers, by table:",
-        by_table[by_table < math.inf].nlargest(3).round(5).to_dict(),
-    )
-    if one_sided := [name for name, difference in differences.items() if difference == math.inf]:
-        print(f"numbers that one side alone has, in: {', '.join(one_sided)}")
+    print_differences(differences)
     if not_judged:
         print(
             f"judged: {', '.join(judged)}\nnot judged, since they have not run here: {', '.join(not_judged)}"
