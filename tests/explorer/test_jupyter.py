@@ -43,9 +43,10 @@ results = Results(profile)
 results.save_table(pd.DataFrame({"tau": [tau]}), "thresholds")
 print("saved")"""
 SERVER = '{"ServerApp": {"allow_root": true, "open_browser": false}}'
-START = 3600  # seconds that JupyterLab may take on a busy machine
+START = 600  # seconds that JupyterLab may take on a busy machine
 ATTEMPTS = 20
-SLOW = 3_600_000  # milliseconds that a kernel may take to start and answer
+ACTION = 30_000  # milliseconds that a click may take; a tab that opens over it would hold it for ever
+SLOW = 600_000  # milliseconds that a kernel may take to start and answer
 
 
 @pytest.fixture
@@ -103,9 +104,9 @@ def test_jupyterlab_asks_nothing_and_looks_for_no_news(lab: str):
 def change(cell, text: str) -> None:
     editor = cell.locator(".cm-content")
     for _ in range(ATTEMPTS):
-        editor.click()
-        editor.fill(text)
-        with suppress(AssertionError):
+        with suppress(AssertionError, api.TimeoutError):
+            editor.click()
+            editor.fill(text)
             expect(editor).to_have_text(text, timeout=5_000)
             return
     pytest.fail(f"the cell does not take {text!r}")
@@ -115,9 +116,9 @@ def run(page, cell) -> None:
     """Runs a cell by its keys and waits for its end; repeats the keys if a busy JupyterLab ignores them."""
     prompt = cell.locator(".jp-InputPrompt")
     for _ in range(ATTEMPTS):
-        cell.locator(".cm-content").click()
-        page.keyboard.press("Shift+Enter")
-        with suppress(AssertionError):
+        with suppress(AssertionError, api.TimeoutError):
+            cell.locator(".cm-content").click()
+            page.keyboard.press("Shift+Enter")
             expect(prompt).not_to_have_text(re.compile(r"\[ \]"), timeout=10_000)
             break
     expect(prompt).to_have_text(re.compile(r"\[\d+\]:"), timeout=SLOW)
@@ -126,11 +127,16 @@ def run(page, cell) -> None:
 @pytest.fixture
 def page(browser) -> Iterator:
     context = browser.new_context(viewport={"width": 1440, "height": 1000})
-    context.set_default_timeout(SLOW)
+    context.set_default_timeout(ACTION)
+    context.set_default_navigation_timeout(SLOW)
     page = context.new_page()
-    # JupyterLab asks which kernel to start if a cell runs too early; the test takes the kernel it proposes.
-    dialogs = page.locator(".jp-Dialog")
-    page.add_locator_handler(dialogs, lambda dialog: dialog.locator(".jp-mod-accept").click())
+
+    def accept(dialog) -> None:
+        """Takes the kernel that JupyterLab proposes if a cell runs too early; the dialog may be gone by now."""
+        with suppress(api.TimeoutError):
+            dialog.locator(".jp-mod-accept").click(timeout=5_000)
+
+    page.add_locator_handler(page.locator(".jp-Dialog"), accept, no_wait_after=True)
     yield page
     context.close()
 
@@ -163,10 +169,10 @@ def test_a_duplicate_leaves_the_results_of_its_notebook_alone_and_is_checked(lab
         expect(idle).to_have_count(1, timeout=SLOW)
         change(cells.nth(1), f'profile = "quick"; tau = {tau}')
         for _ in range(ATTEMPTS):  # a busy JupyterLab may run another tab
-            cells.nth(1).locator(".cm-content").click()
-            page.locator(".lm-MenuBar-itemLabel").get_by_text("Run", exact=True).click()
-            page.locator(".lm-Menu-itemLabel").get_by_text("Run All Cells", exact=True).click()
-            with suppress(AssertionError):
+            with suppress(AssertionError, api.TimeoutError):
+                cells.nth(1).locator(".cm-content").click()
+                page.locator(".lm-MenuBar-itemLabel").get_by_text("Run", exact=True).click()
+                page.locator(".lm-Menu-itemLabel").get_by_text("Run All Cells", exact=True).click()
                 expect(cells.nth(2).locator(".jp-OutputArea")).to_contain_text(output, timeout=15_000)
                 page.keyboard.press("Control+s")
                 return
