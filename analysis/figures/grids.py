@@ -31,7 +31,7 @@ def head_grids(
     """A layer x head map for each title, with one colour scale named `label`; a dot on the heads that are `marked`.
 
     `colours` are those of pcolormesh, such as cmap, vmin and norm, which give all maps one scale; `ticks` are those of
-    the scale. Missing cells are hatched.
+    the scale. Missing cells are hatched. A map of one column shows the means of layers.
     """
     layers, heads = np.max([grid.shape for grid in values.values()], axis=0)
     columns = theme.even_columns(len(values), columns)
@@ -41,6 +41,8 @@ def head_grids(
     figure, panels = theme.rows_of_axes(len(values), columns, height, 0.4, sharex=share, sharey=share)
     for axes, (title, grid) in zip(panels, values.items(), strict=True):
         mesh = theme.layer_head_mesh(axes, grid, **colours)
+        if grid.shape[1] == 1:  # means of layers, which have no heads
+            axes.set_xticks([])
         if marked is not None:
             rows, places = np.nonzero(marked[title])
             shades = mesh.to_rgba(grid[rows, places])[:, :3] @ [0.3, 0.6, 0.1]

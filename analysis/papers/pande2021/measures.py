@@ -38,6 +38,8 @@ def claim_of_labels(
     """C1 to C8, by task; `controls`: labels of the controls of roles, `released`: those of the released maps."""
     measure, roles = BY_LABEL[name]
     units = of_labels(measure, roles, evidence)
+    if measure is not multifunctional_layers:  # the others are shares
+        units[["low", "high"]] = units[["low", "high"]].clip(0, 1)
     if controls and name in CONTROLLED:
         control = of_labels(measure, roles, controls).set_index("unit")[["value", "low", "high"]]
         units = units.join(control.set_axis(CONTROL, axis=1), on="unit")

@@ -108,6 +108,13 @@ def test_controls_have_the_same_measure_and_untrained_runs_are_left_out():
     assert (rows.loc["qqp", "value"], rows.loc["qqp", "runs"]) == (1, 1)
 
 
+def test_the_intervals_of_shares_end_at_0_and_1():
+    labels = xr.concat([roles(several(layers, "qqp")).labels for layers in ([3], [3], [10, 11])], "replicate")
+    [unit] = claim_of_labels("C8", Evidence(labels=labels)).to_dict("records")
+    assert (unit["value"], unit["low"]) == (0, 0)
+    assert 0.1 < unit["high"] <= 1
+
+
 def test_beside_c3_stands_its_share_over_the_local_heads_of_all_tasks():
     many = {("qqp", "local"): block([0, 1], range(HEADS)), ("qqp", "syntactic"): block([0], range(HEADS))}
     evidence, twins = roles(LOCAL | many), roles(LOCAL | {("qqp", "local"): block([0], range(5))})
