@@ -182,7 +182,9 @@ def prunable_table(
             so_far = np.logical_and.accumulate(steps_so_far, axis=1)
             shares = (so_far * counts.to_numpy()).max(axis=1) / counts.max()
             in_trained_run = (task, seed) in trained
-            values = (*draws_interval(shares[:-1]), shares[-1]) if in_trained_run else (np.nan,) * 4
+            values = (
+                (*np.clip(draws_interval(shares[:-1]), 0, 1), shares[-1]) if in_trained_run else (np.nan,) * 4
+            )
             metric = task_named(task).metrics[0]
             rows.append([task, seed, order, metric, *values, reference.get(task, np.nan)])
     columns = "task seed order metric share low high shown bert_base_published".split()
