@@ -118,7 +118,7 @@ def over_tasks(units: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def joined(runs: Sequence[xr.DataArray]) -> xr.DataArray:
     """The match logits (run, intervention, sequence) of several runs."""
-    return xr.concat(runs, "run", coords="minimal", compat="override")
+    return xr.concat(runs, "run", coords="minimal", compat="override", join="outer")
 
 
 def falls(
