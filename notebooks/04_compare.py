@@ -313,8 +313,8 @@ first = ranking[ranking["rank"] == 1].drop(columns=["rank", "tasks", "corrected"
 first.style.format(precision=2).hide()
 
 # %% [markdown]
-# Only an encoder of BERT-base's shape can be compared with the authors' maps head by head. Another fine-tuning seed moves the upper
-# layers; layers 0 to 5 should agree closely.
+# The scores of BERT-base itself are compared with the authors' maps head by head; for another encoder nothing stands below, since its
+# heads have no counterparts. Another fine-tuning seed moves the upper layers; layers 0 to 5 should agree closely.
 
 # %%
 if compare_published:
