@@ -180,7 +180,7 @@ rises.loc[rises["seed"] == seeds[0], columns].style.format(whole, precision=3).h
 #
 # `least` falls with the number of sequences: it is 0.13 with the 60 of profile offline, and 0.02 to 0.03 with the 400 of glue-minilm, where
 # the largest rise is smaller, too. In the second run another head has the largest rise (in offline 5-2 instead of 0-9, and 1-10
-# instead of 1-2), as it must where rises are chance.
+# instead of 1-2), as one expects where rises are chance.
 # </details>
 
 # %% [markdown]
