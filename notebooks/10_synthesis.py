@@ -354,9 +354,9 @@ finding(
 #
 # </details>
 #
-# **How far to trust it.** Sets are of one fine-tuning run per task. A set that is ablated leaves the encoder in a state that it never
-# met in training, and the larger the set, the farther; random sets of the same size share that. The effect of a single head is small
-# and measured on few sequences: its own noise bounds every correlation with it, however good the other measure is.
+# **How far to trust it.** The sets of tasks with pairs are of one fine-tuning run. A set that is ablated leaves the encoder in a state
+# that it never met in training, and the larger the set, the farther; random sets of the same size share that. The effect of a single
+# head is small and measured on few sequences: its own noise bounds every correlation with it, however good the other measure is.
 #
 # ## The claims
 
