@@ -454,7 +454,8 @@ by_group.style.format(precision=2).format("{:.0f}", subset="n")
 # %% [markdown]
 # ## Does a classifier that has learnt more use them?
 #
-# Our classifiers learn from part of the data. One more learns from all training pairs (set `full_tasks`).
+# Our classifiers learn from part of the data. In the tasks of `full_tasks` one more learns from all training pairs; in others nothing
+# stands below.
 
 
 # %%
@@ -481,8 +482,8 @@ if chosen and task in full_tasks:
 # %% [markdown]
 # ## Could training do without them?
 #
-# Ablation shows what a trained classifier uses. Here it is trained with the attention of the matching heads to the other text
-# blocked from the first step, and beside it with that of as many other heads (set `blocked_tasks`).
+# Ablation shows what a trained classifier uses. In the tasks of `blocked_tasks` it is trained with the attention of the matching heads
+# to the other text blocked from the first step, and beside it with that of as many other heads; in others nothing stands below.
 
 # %%
 blocked = {}
