@@ -34,7 +34,8 @@ source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
 seeds: list[int] = [0, 1]  # fine-tuning runs: on pairs, sets are ablated in the first; the atlas has all
 seed: int = 0  # of samples, random sets, bootstrap and permutations
 set_n: int = 32  # dev pairs on which sets are ablated
-single_set_n: int = 32  # dev sequences of tasks with single texts, on which sets are ablated in every run
+single_set_n: int = 32  # dev sequences of tasks with single texts, on which sets are ablated
+single_runs: int | None = None  # fine-tuning runs of which they are, None for all
 single_random_sets: int = 29  # for each role and task with single texts, of which there may be one alone
 threshold: float = 5.0  # match score of a matching head, as in 11_matching
 combinations: int = 9999  # of one random set per task
@@ -94,7 +95,8 @@ pairs = [task for task in tasks if TASKS[task].pair]
 # Heads of one role may stand in for one another, so that none of them matters alone. We ablate all heads of a role together, and
 # compare the fall in AUC with that of as many random heads of the same layers. A set with more than two thirds of its layers' heads
 # has no random counterpart. Tasks with pairs of texts and tasks with single texts are pooled apart: the matching heads can only
-# matter in the first. Runs at chance take no part. On single texts the effects are means over all runs.
+# matter in the first. Runs at chance take no part. On pairs the sets are of the first run, on single texts the effects are means over
+# the first runs, as many as `single_runs` says.
 
 
 # %%
@@ -116,7 +118,8 @@ for task in model_tasks:
     labels = np.array([example.label for example in dev])
     count = random_sets if pair else single_random_sets
     task_sets = sets.role_sets(labels_of(task), task, count, seed)
-    set_runs = seeds[:1] if pair else [run for run in seeds if (task, run) in trained] or seeds[:1]
+    learnt_runs = [run for run in seeds if (task, run) in trained] or seeds[:1]
+    set_runs = seeds[:1] if pair else learnt_runs[:single_runs]
     by_run = []
     for run in set_runs:
         classifier = load_classifier(results.weights(task, run, encoder, checkpoint), task, device)
@@ -354,9 +357,9 @@ finding(
 #
 # </details>
 #
-# **How far to trust it.** The sets of tasks with pairs are of one fine-tuning run. A set that is ablated leaves the encoder in a state
-# that it never met in training, and the larger the set, the farther; random sets of the same size share that. The effect of a single
-# head is small and measured on few sequences: its own noise bounds every correlation with it, however good the other measure is.
+# **How far to trust it.** The sets are of one fine-tuning run or of few. A set that is ablated leaves the encoder in a state that it
+# never met in training, and the larger the set, the farther; random sets of the same size share that. The effect of a single head is
+# small and measured on few sequences: its own noise bounds every correlation with it, however good the other measure is.
 #
 # ## The claims
 
