@@ -339,7 +339,9 @@ finding(
 # %% [markdown]
 # In the committed run of glue-minilm, roles predict the ablation effect almost only through the two matching heads. With them, role
 # scores explain most of its variance within layers; without them hardly more than with permuted heads. By ranks, where the two heads
-# weigh no more than others, they explain little, too. What a head attends to hardly tells whether the encoder needs it.
+# weigh no more than others, they explain little, too. On pairs, what a head attends to hardly tells whether the encoder needs it. On
+# single texts it tells more: ablating all syntactic heads, or those of most relations, lowers the AUC by 0.01 to 0.02 more than random
+# sets do.
 #
 # **Try it.** Set `together = ["local", "syntactic", "delimiter"]`, without the match score.
 #
