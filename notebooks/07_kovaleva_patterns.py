@@ -105,8 +105,9 @@ pd.Series({task: len(sequences) for task, sequences in targets.items()}, name="d
 # - `inside`: the mean attention to the text of the current token, minus what all rows give it (0 for single texts).
 #
 # The thresholds were fitted once to synthetic maps with a known pattern, and are the same in every run. We test them on
-# 300 maps of the encoder of glue-minilm before fine-tuning, which one person labelled by eye before the rules were written. How often they
-# are right for another encoder is not known until maps of it are labelled (`labellers.maps_to_label` draws them).
+# maps that one person labelled by eye: 300 of the encoder of glue-minilm before fine-tuning, labelled before the rules were written, and
+# 150 of the encoder of glue-mpnet fine-tuned on MRPC, labelled before the rules were applied to them. How often they are right for another
+# encoder is not known until maps of it are labelled (`labellers.maps_to_label` draws them).
 
 # %%
 pd.DataFrame(labellers.RULES).style.hide()
@@ -134,8 +135,8 @@ order = [*measures.PATTERNS]
 confusion.pivot(index="pattern", columns="found", values="n").loc[order, order]
 
 # %% [markdown]
-# **How far to trust it.** One person labelled the maps once. Most of these maps have a bright column at `[CLS]`; at
-# which brightness a column or a band counts is a matter of judgement, and there the rules and the eye differ most.
+# **How far to trust it.** One person labelled the maps once. Most of these maps have a bright column at `[CLS]`, at
+# `[SEP]` or at a full stop; at which brightness a column or a band counts is a matter of judgement, and there the rules and the eye differ most.
 #
 # ## One pass over every encoder
 #

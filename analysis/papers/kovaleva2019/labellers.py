@@ -23,6 +23,7 @@ from analysis.texts.examples import Example
 MEASURES = ("column", "neighbours", "nearest", "inside")
 MACRO = "macro average"
 FOLDER = Path(__file__).parent
+LABELLED = {"minilm": "MiniLM before fine-tuning", "mpnet": "MPNet fine-tuned on MRPC"}
 RULES = pd.read_csv(FOLDER / "pattern_rules.csv")  # published.md says where the thresholds come from
 RULES_DIGEST = hashlib.sha256(RULES.to_csv().encode()).hexdigest()
 Maps = Float[Tensor, "batch head token token"]
@@ -123,9 +124,9 @@ def labelled_maps(encoder: str) -> tuple[str, LabelledMaps]:
     """The maps labelled by eye that are nearest to an encoder, and whose they are: its own, else of MiniLM."""
     path = FOLDER / f"eye_labels-{encoder}.csv"
     if not path.is_file():
-        return "MiniLM before fine-tuning", eye_maps(load_encoder("minilm"))
+        return LABELLED["minilm"], eye_maps(load_encoder("minilm"))
     table = pd.read_csv(path)
-    return encoder, LabelledMaps(
+    return LABELLED.get(encoder, encoder), LabelledMaps(
         table[[*MEASURES]].to_numpy(), table["pattern"].map(PATTERNS.index).to_numpy()
     )
 

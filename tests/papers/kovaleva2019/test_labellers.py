@@ -73,6 +73,15 @@ def test_quality_on_maps_labelled_by_eye():
     assert rows.loc[BLOCK, "precision"] == pytest.approx(0.17, abs=0.02)
 
 
+def test_quality_on_maps_of_mpnet_labelled_by_eye():
+    """Golden values: the committed rules and the committed labels; on this encoder the rules are right less often."""
+    name, maps = labellers.labelled_maps("mpnet")
+    rows = labellers.quality_tables(maps)[0].set_index("pattern")
+    assert (name, rows.loc[labellers.MACRO, "n"]) == ("MPNet fine-tuned on MRPC", 150)
+    assert rows.loc[labellers.MACRO, "f1"] == pytest.approx(0.35, abs=0.01)
+    assert rows.loc[BLOCK, "precision"] == pytest.approx(0.08, abs=0.01)
+
+
 def test_maps_to_label_come_in_the_order_of_a_seed_and_qualify_the_rules_of_their_encoder(
     tmp_path, monkeypatch
 ):
