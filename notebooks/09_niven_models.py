@@ -301,7 +301,7 @@ finding(
 # ARCT: the encoder can learn them without comparing warrants, while the test set has claims of other debates.
 
 # %% [markdown]
-# The same **of the models of the paper**, computed from their released predictions on ARCT:
+# How often the **models of the paper** take the warrant with "not", computed from their released predictions on ARCT:
 
 # %%
 columns = ["model", "setup", "follows", "right", "wrong", "absent", "always_right"]

@@ -224,7 +224,7 @@ if data["response"].notna().any():
 # %% [markdown]
 # The table has the same for each role alone, for ranks, without the matching heads, and for the rise of the refitted loss. `share`
 # is the explained share of the variance within layers, `share_shuffled` its mean over permutations. `r2_left_out` is the R2 on each
-# task with the slopes of the others: below 0, the slopes are worse than nothing. The *matching heads* are those of
+# task with the slopes of the others: below 0, the mean of the layer predicts better than these slopes. The *matching heads* are those of
 # [11_matching](11_matching_all.ipynb): before fine-tuning, their match score is above the threshold in every pair task.
 
 # %%
