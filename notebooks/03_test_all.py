@@ -202,8 +202,8 @@ finding(
 # %% [markdown]
 # MPNet beside BERT-base (profile `glue-mpnet`) is the nearest thing to a replication of this picture: both have 12 layers of 12 heads. In
 # its committed run all heads of layers 2 to 4 have the role of [CLS] and nearly all of layers 5 to 10 that of [SEP]; in BERT-base the one
-# ends and the other begins in layer 4. But in MPNet [CLS] comes back in layers 9 and 10, and [SEP] is in layer 1 already. Another
-# difference are MPNet's columns: heads of one number share a bias of relative positions in all layers, so that local and syntactic roles
+# ends and the other begins in layer 4. But in MPNet [CLS] comes back in layers 9 and 10, and [SEP] is in layer 1 already. MPNet also
+# has columns, which BERT-base lacks: heads of one number share a bias of relative positions in all layers, so that local and syntactic roles
 # stand above one another.
 
 # %%
@@ -262,8 +262,8 @@ results.save_table(counts, "layers")
 results.save_figure(
     role_layer_maps(counts, "heads", "heads with the role", row="state"),
     "F7-layers",
-    "Heads with each role by layer, before and after fine-tuning, by task. Lines of one course in all "
-    "panels show a role that has its place in the encoder, whatever the task.",
+    "Heads with each role by layer, before and after fine-tuning, by task. A row that is dark at the same "
+    "layers in all panels is a role that has its place in the encoder, whatever the task.",
 )
 
 # %% [markdown]

@@ -187,8 +187,8 @@ productivities = arguments.cue_table(adversarial, applicable_minimum, resamples,
     "productivity"
 ].dropna()
 finding(
-    "On the adversarial set no word or pair of words in a warrant predicts the right one: every productivity lies within "
-    f"{(productivities - 0.5).abs().max():.2g} of one half."
+    "On the adversarial set, the productivity of no word and of no pair of words in a warrant differs from one half (chance) by "
+    f"more than {(productivities - 0.5).abs().max():.2g}."
 )
 
 # %% [markdown]

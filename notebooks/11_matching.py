@@ -448,7 +448,7 @@ overlap = matching.overlap(classifiers[0].layouts())
 groups = by_run(per_run(edited, lambda c: matching_runs.group_table(scores[c.run], overlap)))
 results.save_table(groups, f"matching_groups-{task}")
 columns = ["n", "overlap", "share", "share_ablated", "share_dial"]
-by_group = groups.reindex(columns=["group", *columns]).groupby("group", sort=False).mean()
+by_group = groups.reindex(columns=["group", *columns]).groupby("group").mean().sort_values("overlap")
 by_group.style.format(precision=2).format("{:.0f}", subset="n")
 
 # %% [markdown]

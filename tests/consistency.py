@@ -75,3 +75,17 @@ def cells_with_extra_pictures(folder: Path) -> list[str]:
             if len(pictures) > cell.source.count("save_figure(") + cell.source.count("Image("):
                 extra.append(f"{path.stem} [{number}]")
     return extra
+
+
+def claims_that_differ(folder: Path) -> list[str]:
+    """The claims of which two executed copies show another estimate, threshold or control."""
+    row = re.compile(
+        r"^\| (?:<a.*?</a>\[)?([A-Z]+\d+[a-c]?)\b.*? \| (.*?) \| (.*?) \| (.*?) \| ", re.MULTILINE
+    )
+    shown: dict[str, set[tuple[str, ...]]] = {}
+    for path in folder.glob("notebooks/*.ipynb"):
+        for cell in nbformat.read(path, as_version=4).cells:
+            for output in cell.get("outputs", []):
+                for claim, *numbers in row.findall(output.get("data", {}).get("text/markdown", "")):
+                    shown.setdefault(claim, set()).add(tuple(numbers))
+    return sorted(claim for claim, numbers in shown.items() if len(numbers) > 1)

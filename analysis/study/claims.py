@@ -40,9 +40,14 @@ def known_claims() -> dict[str, list[Claim]]:
 
 
 def judged(results: Results, known: Sequence[Claim]) -> pd.DataFrame:
-    """`claim_table` of the units that notebooks have saved; of claims that none has saved the reason is "not run"."""
+    """`claim_table` of the units that notebooks have saved; of claims that none has saved the reason is "not run".
+
+    Its numbers have the six digits of a saved table, so that a chapter and the summary, which reads it, round alike.
+    """
     units = {claim: rows for table in unit_tables(results) for claim, rows in table.groupby("claim")}
-    return claim_table(known, units, made_up(results.profile.home.name))
+    claims = claim_table(known, units, made_up(results.profile.home.name))
+    numbers = claims.select_dtypes("float").columns
+    return claims.assign(**claims[numbers].map(lambda number: float(f"{number:.6g}")))
 
 
 def unit_tables(results: Results) -> list[pd.DataFrame]:

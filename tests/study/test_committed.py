@@ -14,7 +14,13 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from consistency import cells_with_extra_pictures, copies_of_other_code, faults_of_index, without_meaning
+from consistency import (
+    cells_with_extra_pictures,
+    claims_that_differ,
+    copies_of_other_code,
+    faults_of_index,
+    without_meaning,
+)
 from PIL import Image
 from studies import runs_of, values_of
 
@@ -87,6 +93,11 @@ def test_every_table_and_figure_has_a_run_that_made_it(folder: Path):
 def test_no_cell_shows_more_pictures_than_it_saves(folder: Path):
     with present(folder.name, f"results/{folder.name}/notebooks", ["notebooks"]):
         assert cells_with_extra_pictures(folder) == []
+
+
+def test_chapters_and_the_summary_show_the_same_numbers_of_a_claim(folder: Path):
+    with present(folder.name, f"results/{folder.name}/notebooks", ["notebooks", "analysis/study/claims.py"]):
+        assert claims_that_differ(folder) == []
 
 
 def test_index_is_complete(folder: Path):

@@ -19,6 +19,7 @@ import xarray as xr
 import yaml
 from consistency import (
     cells_with_extra_pictures,
+    claims_that_differ,
     copies_of_other_code,
     dead_links,
     faults_of_index,
@@ -141,6 +142,7 @@ def test_results_agree_with_each_other_and_with_the_scripts(study: Ran, monkeypa
     """Copies have the code of notebooks/, the index is complete, tables have a meaning, and README can be written."""
     assert copies_of_other_code(study.folder) == []
     assert cells_with_extra_pictures(study.folder) == []
+    assert claims_that_differ(study.folder) == []
     assert faults_of_index(study.folder) == set()
     assert dead_links(study.folder) == set()
     assert without_meaning(study.folder) == []
