@@ -337,9 +337,11 @@ def _remarks(claim: Claim, measured: pd.DataFrame, result: Judgement, decided: b
 
 
 def _reasons(units: pd.DataFrame) -> list[str]:
-    """The reasons of a frame, each once, with the units that share it."""
+    """The reasons of a frame, each once, with the units that share it unless several units are all."""
     if "reason" not in units:
         return []
     explained = units[units["reason"].fillna("") != ""]
+    if len(explained) == len(units) > 1 and explained["reason"].nunique() == 1:
+        return [str(explained["reason"].iloc[0])]
     names = explained.groupby("reason", sort=False)["unit"].agg(lambda units: ", ".join(filter(None, units)))
     return [f"{units}: {reason}" if units else str(reason) for reason, units in names.items()]

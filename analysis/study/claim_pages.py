@@ -22,6 +22,7 @@ TERMS = (
 )
 FOLDED = "<details><summary>Definitions, units and controls</summary>"
 WIDTH = 196  # characters of a line
+OURS = "this study"  # the source of a claim that no paper makes
 ABSTRACT_ALONE = "pascual2021"  # the paper of whose text only the abstract is known: its claims are questions
 
 
@@ -37,27 +38,32 @@ def _legends(tables: str) -> str:
     return " ".join(legend for mark, legend in LEGENDS.items() if mark in tables)
 
 
-def _folded(claims: pd.DataFrame, known: Iterable[Claim]) -> str:
+def _folded(claims: pd.DataFrame, known: Iterable[Claim], ranges: bool = True) -> str:
     """The definitions of the claims of a paper, to unfold."""
-    return "\n\n".join([FOLDED, definitions(claims, known), "</details>"])
+    return "\n\n".join([FOLDED, definitions(claims, known, ranges), "</details>"])
 
 
-def definitions(claims: pd.DataFrame, known: Iterable[Claim]) -> str:
-    """A list of Markdown: what each claim measures, of which units and runs, and what its row does not say."""
-    rows, lines = {row["claim"]: row for row in records(claims)}, []
+def definitions(claims: pd.DataFrame, known: Iterable[Claim], ranges: bool = True) -> str:
+    """A list of Markdown: what each claim measures, of which units and runs, and what its row does not say.
+
+    With `ranges`, the smallest and the largest value over units as well.
+    """
+    rows, lines, known = {row["claim"]: row for row in records(claims)}, [], [*known]
+    titled = all(claim.source.startswith(OURS) for claim in known)  # the section says so
     for claim in known:
         row = rows.get(claim.id, {"token": "", "verdict": NOT_APPLICABLE})
         fields = {}
         if not pd.isna(row.get("estimate")):
             compared = {"Control": claim.control, "For comparison": claim.reference}
             shown = {"Control": row["control"], "For comparison": row["reference"]}
-            fields = {"": _units_text(row, claim.unit)}
+            fields = {"": _units_text(row, claim.unit, ranges)}
             usual = "runs and sequences" if row["runs"] >= MINIMUM_RUNS else "sequences"
             of_sequences = row["interval"].replace("pairs", "sequences")  # a pair of texts is a sequence
             fields["Interval over"] = "" if of_sequences == usual else row["interval"]
             fields |= {name: compared[name] for name in compared if not pd.isna(shown[name])}
             fields["Note"] = row["reason"] if row["verdict"] not in (INCONCLUSIVE, NOT_APPLICABLE) else ""
-        text = f"- **{claim.id}** ({claim.source}). {with_sink(claim.measure, row['token'])} "
+        source = "" if titled and claim.source == OURS else f" ({claim.source})"
+        text = f"- **{claim.id}**{source}. {with_sink(claim.measure, row['token'])} "
         text += " ".join(
             f"*{name}*: {words}.".removeprefix("**: ") for name, words in fields.items() if words
         )
@@ -65,11 +71,12 @@ def definitions(claims: pd.DataFrame, known: Iterable[Claim]) -> str:
     return "\n".join(lines)
 
 
-def _units_text(row: Mapping[str, object], unit: str) -> str:
-    """How many units and fine-tuning runs there are, and the smallest and the largest value."""
+def _units_text(row: Mapping[str, object], unit: str, ranges: bool) -> str:
+    """How many units and fine-tuning runs there are; with `ranges` also the smallest and the largest value."""
     counts = [(unit, row["units"], 1), ("run", row["runs"], 0)]
     text = ", ".join(f"{count:g} × {name}" for name, count, least in counts if count > least)
-    ends = [(row[end], row[f"{end}_unit"]) for end in ("smallest", "largest")] if row["units"] > 1 else []
+    names = ("smallest", "largest") if ranges and row["units"] > 1 else ()
+    ends = [(row[end], row[f"{end}_unit"]) for end in names]
     return ": ".join(filter(None, [text, " to ".join(f"{number(value)} ({name})" for value, name in ends)]))
 
 
@@ -124,7 +131,7 @@ def claims_document(
     lines = ["# Claims", "", *textwrap.wrap(intro, WIDTH)]
     for paper, claims in tables.items():
         lines += ["", f'<a id="{paper}"></a>', "", f"## {titles[paper]}", ""]
-        lines += [rows[paper], "", _folded(claims, known[paper])]
+        lines += [rows[paper], "", _folded(claims, known[paper], ranges=False)]  # figures show them
     return "\n".join(lines) + "\n"
 
 

@@ -75,6 +75,7 @@ def test_a_row_holds_estimate_range_control_and_reason():
     assert row[["control", "control_low"]].tolist() == [0.8, pytest.approx(0.8 - 0.1 / np.sqrt(2))]
     assert (row["largest_unit"], row["reason"]) == ("u1", "u2: no run trained successfully")
     assert row[["runs", "robust"]].tolist() == [0, "no"]  # at .6 the smaller unit decides nothing
+    assert claim_row(claim(), units.assign(reason="by rules"))["reason"] == "by rules"  # of all units
     least_favourable = claim_row(claim(every=True), units)
     assert (least_favourable["estimate"], least_favourable["control"]) == (0.6, 0.7)
 

@@ -4,7 +4,7 @@ from studies import error_of
 
 from analysis.papers.pande2021.measures import CLAIMS
 from analysis.statistics.claims import claim_table, frame
-from analysis.study.claim_pages import claims_document, verdicts_by_paper
+from analysis.study.claim_pages import claims_document, claims_markdown, verdicts_by_paper
 from analysis.study.index import write_index
 from analysis.study.profiles import MADE_UP
 from analysis.study.runs import Folders
@@ -25,7 +25,9 @@ def test_a_claim_has_its_numbers_in_a_row_what_is_measured_and_its_figure():
     assert "| 0.35 [0.31, 0.39] | > 0.1 ‡ |  |  | supported |" in page
     text = " ".join(page.split())
     definition = text[text.index("- **C1** (question 1). Share of heads") :].split(" - **C2**")[0]
-    assert definition.endswith("by the published rule. 2 × task: 0.30 (toy-mrpc) to 0.40 (toy-qqp).")
+    assert definition.endswith("by the published rule. 2 × task.")
+    shown = " ".join(claims_markdown(TABLE, CLAIMS).split())  # in a notebook
+    assert "by the published rule. 2 × task: 0.30 (toy-mrpc) to 0.40 (toy-qqp)." in shown
 
 
 def test_notebooks_stand_in_the_order_of_the_runs_with_their_figures(tmp_path, monkeypatch):

@@ -123,7 +123,7 @@ def test_beside_c3_stands_its_share_over_the_local_heads_of_all_tasks():
         (2 / 5, 2 / 5)
     )
     [row] = claim_table([CLAIMS[2]], {"C3": claim_of_labels("C3", evidence, twins)}).to_dict("records")
-    assert row["reason"].startswith("mrpc, qqp: of all local heads together 0.48, of their twins 0.20;")
+    assert row["reason"].startswith("of all local heads together 0.48, of their twins 0.20;")
 
 
 def test_values_of_the_released_maps():
