@@ -341,16 +341,13 @@ if courses:
     for task, axes in panels.axes_dict.items():
         axes.axhline(constants(labels)[task], color="black", linewidth=0.6, label="constant answer")
     name_series(panels, "share of fine-tuning steps")
-    figure = panels.set_axis_labels("heads pruned", "accuracy (proportion)").figure
-else:
-    figure = theme.empty("no task was fine-tuned again")
-results.save_figure(
-    figure,
-    "michel-F5-course",
-    "Each line is the classifier after a share of the training, pruned by its own importance. A straight "
-    "line means that all heads matter equally, a flat one that drops late that few do (Figure 5 of Michel "
-    "et al.).",
-)
+    results.save_figure(
+        panels.set_axis_labels("heads pruned", "accuracy (proportion)").figure,
+        "michel-F5-course",
+        "Each line is the classifier after a share of the training, pruned by its own importance. A straight "
+        "line means that all heads matter equally, a flat one that drops late that few do (Figure 5 of Michel "
+        "et al.).",
+    )
 
 # %%
 by_fraction = accuracy.groupby(["heads", "fraction"])["value"].mean().unstack().reindex(columns=fractions)
@@ -368,8 +365,8 @@ finding(
 # why does claim M8 not use it?
 # <details><summary>What happens</summary>
 #
-# The classifier is close to the constant answer, and its line stays near it: there is no lead that pruning could take. That is why claim
-# M8 starts at the first classifier that trained successfully. (Profile glue-minilm has a line after a hundredth of the steps.)
+# The classifier is close to the constant answer: there is no lead that pruning could take, and its line wanders about that answer. That is
+# why claim M8 starts at the first classifier that trained successfully. (Profile glue-minilm has a line after a hundredth of the steps.)
 # </details>
 
 # %% [markdown]
