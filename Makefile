@@ -233,9 +233,13 @@ $D/%: export STUDY_RUNS := $(notdir $(RUNS))
 $(RUNS) $(ON_REQUEST): analysis/study/results.py | $(ENVIRONMENT) $(WHEELS) $(RELEASED)
 	@"$(PYTHON)" -m analysis.run $(@F) --profile $(PROFILE) --keep
 
+# The two chapters that show what a score and a role are, before any fine-tuning; results go to results/scratch/.
+FIRST := $(patsubst $D/03_test-%,%,$(call example,$(tests)))
+first: $D/01_extract-$(FIRST)-pretrained  ## the scores and the roles of heads in one task before fine-tuning, in two minutes
+	@for run in 02_score-$(FIRST) 03_test-$(FIRST); do "$(PYTHON)" -m analysis.run $$run --profile $(PROFILE) || exit 1; done
+	@printf 'open $(dir $(RESULTS))scratch/%s.ipynb\n' $(foreach run,02_score-$(FIRST) 03_test-$(FIRST),$(run)/notebooks/$(run))
+
 # These goals say where the executed copies lie, also if nothing had to run.
-first: $(call example,$(score)) $(call example,$(tests))  ## the scores and the roles of heads in one task, in minutes
-	@$(OPEN)
 OPEN = printf 'open $(RESULTS)/notebooks/%s.ipynb\n' $(^F)
 
 # `make 03_test-toy-mrpc`, or `make 03_test` for all tasks.

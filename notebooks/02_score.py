@@ -19,9 +19,8 @@
 # has $A_{ij} = 1/T$ everywhere and scores 1. Layers and heads count from 0, and a head is
 # written as layer-head.
 #
-# This chapter needs no other run: without the scores of `01_extract` it scores fifty bundled pairs of sentences with the pre-trained
-# encoder, which takes some ten seconds. (`make 02_score-toy-mrpc` makes these scores first and shows a fine-tuned encoder, as the
-# committed copy does.)
+# This chapter needs no other run: without the scores of a fine-tuned encoder it scores fifty bundled pairs of sentences with the
+# pre-trained one, which takes some ten seconds. (`make 02_score-toy-mrpc` makes these scores first, as for the committed copy.)
 #
 # *Source: Pande et al. 2021, attention sieves and the sieve bias score.*
 
@@ -53,7 +52,6 @@ import pandas as pd
 from matplotlib.colors import LogNorm
 
 from analysis.encoders.models import load_encoder
-from analysis.errors import InputError
 from analysis.figures import theme
 from analysis.figures.diagrams import attention_maps, sieve_diagrams
 from analysis.figures.grids import head_grids
@@ -71,14 +69,12 @@ from analysis.texts.tasks import TASKS
 style()
 results = Results(profile)
 choices = (window, relations, direction, arithmetic)
-try:
-    bank = results.load_scores(task, seeds[0])
+if results.scored(task, seeds[0]):
+    bank, examples = results.load_scores(task, seeds[0]), load_examples(task, source, "dev", n, seed)
     model = load_encoder(results.weights(task, seeds[0], encoder, checkpoint), device)
-except InputError:  # 01_extract has not run
+else:  # 01_extract has not run
     model, examples = load_encoder(encoder, device), load_examples("toy-mrpc", n=50)
     bank = extract(model, examples, parse(examples), max_tokens=max_tokens)
-else:
-    examples = load_examples(task, source, "dev", n, seed)
 scores = compose(bank, *choices, weighted_block)
 table = published_table(scores, Rule(tau))
 

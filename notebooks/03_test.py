@@ -16,8 +16,9 @@
 # We repeat their test on one task, and then ask a question that the paper does not: **would a head that knows nothing of the
 # role pass, too?** Layers and heads count from 0, as in the authors' code.
 #
-# This chapter takes a minute. It reads the scores of one fine-tuned encoder: `make 01_extract-toy-mrpc-finetuned` makes them in
-# about four minutes on two cores (for another task, its name stands in place of toy-mrpc).
+# This chapter takes a minute. It reads the scores of a fine-tuned encoder, which `make 01_extract-toy-mrpc-finetuned` makes in about
+# four minutes on two cores (for another task, its name stands in place of toy-mrpc). Without them it reads those of the encoder before
+# fine-tuning, which `make first` makes in one.
 #
 # *Source: Pande et al. 2021, question 1 (claims C1 to C3).*
 
@@ -58,9 +59,13 @@ from analysis.study.results import Results
 style()
 results = Results(profile)
 choices = (window, relations, direction, arithmetic, weighted_block)
-bank, controls = results.load_scores(task, seeds[0]), results.load_controls(task, seeds[0])
+run = seeds[0] if results.scored(task, seeds[0]) else None  # before fine-tuning
+bank, controls = results.load_scores(task, run), results.load_controls(task, run)
 scores = compose(bank, *choices)
 control_scores = compose_controls(bank, controls, *choices)
+print(
+    f"{task}: {scores.sizes['sequence']} sequences, {'before fine-tuning' if run is None else f'fine-tuning run {run}'}"
+)
 
 # %% [markdown]
 # ## The test
@@ -94,7 +99,7 @@ table = controlled_table(scores, control_scores, Rule(tau, alpha, minimum, resam
 # %% [markdown]
 # ## Roles of all heads (F4)
 #
-# One column per head of the fine-tuned encoder, one row per role. A role that no sequence of the task can show (block in single
+# One column per head, one row per role. A role that no sequence of the task can show (block in single
 # sentences) is *not applicable* (hatched), which is not the same as not having it. Rows between two lines belong to one coarse role.
 # The row *match* is this study's: the same word in the other text ([11_matching](11_matching_all.ipynb)). Look at the columns of its heads:
 # which of the paper's roles do they have? In the committed run of glue-minilm they are delimiter heads, and nothing else.
@@ -244,6 +249,6 @@ finding(
 #
 # </details>
 #
-# **How far to trust it.** One encoder, one fine-tuning run, sentences of one task: [03_test_all](03_test_all.ipynb) has all tasks,
+# **How far to trust it.** One encoder, one run, sentences of one task: [03_test_all](03_test_all.ipynb) has all tasks,
 # [04_compare](04_compare.ipynb) other runs, and [03_robustness](03_robustness.ipynb) other thresholds and sample
 # sizes.

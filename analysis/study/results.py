@@ -153,6 +153,10 @@ class Results(Folders):
         self._write_saved()
         return path
 
+    def scored(self, task: str, seed: int | None) -> bool:
+        """Whether there are scores of a task and a seed (None: pre-trained)."""
+        return self._to_read(self._scores(task, seed, ATTENTION)).exists()
+
     def load_scores(self, task: str, seed: int | None, maps: str = ATTENTION) -> xr.DataArray:
         """The scores of a task, a seed (None: pre-trained) and a map source; raises InputError without them."""
         path = self._to_read(self._scores(task, seed, maps))

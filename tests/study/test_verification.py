@@ -100,7 +100,7 @@ def test_committed_results_are_not_taken_for_those_of_a_run(checkout: Path):
 
 
 def test_some_runs_alone_are_judged_and_the_others_named(checkout: Path, capsys):
-    """Those of `make first` or PAPERS=."""
+    """Those of PAPERS= or of single goals."""
     (checkout / "cache/done/04_claims").unlink()
     (checkout / "tables/claims-pande2021.csv").unlink()  # of no interest
     verify("quick")
@@ -113,7 +113,7 @@ def test_some_runs_alone_are_judged_and_the_others_named(checkout: Path, capsys)
 
 
 def test_runs_without_committed_tables_judge_nothing(checkout: Path):
-    """Those of `make first`, which save figures alone."""
+    """Those of `make first`, which scores alone."""
     for run in TABLES.values():
         (checkout / f"cache/done/{run}").unlink()
     stamp(checkout, "01_extract")
