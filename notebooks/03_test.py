@@ -18,7 +18,7 @@
 #
 # This chapter takes a minute. It reads the scores of a fine-tuned encoder, which `make 01_extract-toy-mrpc-finetuned` makes in about
 # four minutes on two cores (for another task, its name stands in place of toy-mrpc). Without them it reads those of the encoder before
-# fine-tuning, which `make first` makes in one.
+# fine-tuning, which `make first` makes in a minute.
 #
 # *Source: Pande et al. 2021, question 1 (claims C1 to C3).*
 
