@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from analysis.statistics.claims import frame, not_applicable, with_control
@@ -37,6 +36,7 @@ def test_units_of_several_notebooks_are_judged_together_and_the_others_were_not_
     table = judged(second, CLAIMS).set_index("claim")
     assert [*table.index] == [claim.id for claim in CLAIMS]
     assert table.loc["M1", ["verdict", "units", "runs"]].tolist() == ["supported", 2, 3]
+    assert table.loc["M1", "reference"] == 0.333333
     second.save_table(judged(second, CLAIMS), "claims-michel2019")  # as 99_summary does
     columns = ["claim", "estimate", "reference"]
     assert second.load_table("claims-michel2019")[columns].equals(table.reset_index()[columns])
@@ -45,7 +45,9 @@ def test_units_of_several_notebooks_are_judged_together_and_the_others_were_not_
     assert table.loc["M5", ["verdict", "reason"]].tolist() == ["supported", "no spread"]
     assert table.loc[["M3", "M6", "M7", "M8"], "reason"].eq("not run").all()
     assert table["published"].notna().all()
-    assert set(pd.read_csv(first.tables / "units-06_michel_ablation.csv")["claim"]) == {"M1", "M4"}
+    units = first.load_table("units-06_michel_ablation")
+    assert {*units["claim"]} == {"M1", "M4"}
+    assert {2 / 3, 0.9} <= {*units["value"]}  # all digits are saved
 
 
 def test_claims_on_texts_that_are_made_up_have_no_published_values(open_run):
