@@ -128,6 +128,9 @@ def claims_document(
     intro = f"Measured on {encoder_of(profile)}. {multiplicity} Published values are of"
     intro += f" BERT-base unless they say otherwise. {TERMS} {_legends(str(rows))}"
     intro += " Columns of other encoders name a verdict where it differs." if others else ""
+    few = [name for name, table in others.items() if 0 < table["runs"].max() < MINIMUM_RUNS]
+    if few:
+        intro += f" What changes with the run is *inconclusive* on {' and '.join(few)}: too few runs."
     lines = ["# Claims", "", *textwrap.wrap(intro, WIDTH)]
     for paper, claims in tables.items():
         lines += ["", f'<a id="{paper}"></a>', "", f"## {titles[paper]}", ""]

@@ -30,6 +30,13 @@ def test_a_claim_has_its_numbers_in_a_row_what_is_measured_and_its_figure():
     assert "by the published rule. 2 × task: 0.30 (toy-mrpc) to 0.40 (toy-qqp)." in shown
 
 
+def test_the_page_says_which_encoder_has_too_few_runs_for_verdicts():
+    for runs, says in ((1, True), (3, False)):
+        others = {"MPNet": TABLE.assign(runs=runs)}
+        page = claims_document({"pande2021": TABLE}, "offline", "figures", others)
+        assert ("*inconclusive* on MPNet: too few runs." in " ".join(page.split())) == says
+
+
 def test_notebooks_stand_in_the_order_of_the_runs_with_their_figures(tmp_path, monkeypatch):
     monkeypatch.setenv("RESULTS_DIR", str(tmp_path))
     folders = Folders("offline")
