@@ -346,7 +346,9 @@ matching.finding_about(
 # of keys is left out. Weights there become 0 and the others stay, so the head says what it says without that region. If the vote
 # for "match" is read in the other text, the match logit falls when this region is left out, and falls nearly as far without the copies
 # alone. A region whose loss *raises* the logit says "no match" by being read. What each reading predicts for profile glue-mpnet was written down
-# before it was measured ([method](../../../docs/method.md#matching-heads)).
+# before it was measured ([method](../../../docs/method.md#matching-heads)). The finding names the region whose loss moves the logit most.
+# Where another one moves it nearly as far the other way, the heads vote with both: in glue-mpnet, what they read at [SEP] says "no
+# match", and what they read in the other text says "match".
 
 # %%
 regions = {name: Unread(name) for name in REGIONS}
