@@ -23,8 +23,8 @@
 # %% tags=["parameters"]
 profile: str = "offline"
 tasks: list[str] = ["toy-mrpc", "toy-qqp"]  # tasks whose classifiers lose heads
-scored_n: int | None = 60  # dev sequences that every change is measured on, None for all
-chosen_n: int = 40  # training examples on which the remaining head of a layer is chosen
+scored_n: int | None = 40  # dev sequences that every change is measured on, None for all
+chosen_n: int = 30  # training examples on which the remaining head of a layer is chosen
 alpha: float = 0.05  # level of the tests
 
 # seldom changed
@@ -322,9 +322,9 @@ results.save_table(transfer, "michel_transfer")
 results.save_claim("M4", measures.agreement_of_effects(results.load_table("michel_transfer")))
 
 # %% [markdown]
-# Changes of the accuracy, as in the paper, when a head is ablated, on one set and on the other; the heads with the two largest changes
-# are named. Above each panel stand the correlations of the changes of accuracy, of the AUC and of the loss. Claim M4 is judged on the
-# AUC: with few sequences most heads change no answer or one.
+# Where the profile has both sets, a panel shows the changes of the accuracy, as in the paper, when a head is ablated, on one set and on
+# the other; the heads with the two largest changes are named. Above each panel stand the correlations of the changes of accuracy, of the
+# AUC and of the loss. Claim M4 is judged on the AUC: with few sequences most heads change no answer or one.
 
 # %%
 accuracies = pairs[pairs["metric"] == "accuracy"].groupby(["data_a", "data_b"], sort=False)

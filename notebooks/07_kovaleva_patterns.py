@@ -200,7 +200,7 @@ results.save_figure(
 
 # %%
 finding(
-    f"Before fine-tuning, each of these heads has its pattern in at least {heads['share'].min():.0%} of the sequences of {tasks[0]}."
+    f"Before fine-tuning, the most irregular of these heads has its pattern in {heads['share'].min():.0%} of the sequences of {tasks[0]}."
 )
 
 # %% [markdown]
