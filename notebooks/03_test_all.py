@@ -202,9 +202,9 @@ finding(
 # %% [markdown]
 # MPNet beside BERT-base (profile `glue-mpnet`) is the nearest thing to a replication of this picture: both have 12 layers of 12 heads. In
 # its committed run all heads of layers 2 to 4 have the role of [CLS] and nearly all of layers 5 to 10 that of [SEP]; in BERT-base the one
-# ends and the other begins in layer 4. But in MPNet [CLS] comes back in layers 9 and 10, and [SEP] is in layer 1 already. MPNet also
-# has columns, which BERT-base lacks: heads of one number share a bias of relative positions in all layers, so that local and syntactic roles
-# stand above one another.
+# ends and the other begins in layer 4. But in MPNet [CLS] comes back in layers 9 and 10, on all tasks but MRPC, and [SEP] is in layer 1
+# already. MPNet also has columns, which BERT-base lacks: heads of one number share a bias of relative positions in all layers, so that
+# local and syntactic roles stand above one another.
 
 # %%
 heads = (

@@ -26,7 +26,7 @@ heads: list[list[int]] | None = (
 )
 threshold: float = 5.0  # match score of a matching head; 1 is uniform attention
 doses: list = [0.1, 0.25, 0.5, 0.75, 1.0]  # shares of attention that the dial moves
-sets: int = 12  # other sets of as many heads
+sets: int = 20  # other sets of as many heads
 
 # seldom changed
 encoder: str = "minilm"
@@ -34,12 +34,12 @@ checkpoint: str | None = None  # fine-tuned checkpoints instead of ours, {task} 
 source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
 pair_tasks: list = ["toy-mrpc", "toy-qqp", "toy-qnli"]  # for one of your own see data/README.md
 seeds: list = [0, 1]  # fine-tuning runs
-matched_n: int = 60  # dev sequences that match scores are means over
-scored_n: int | None = 40  # dev pairs on which every head is ablated alone, as in 06_michel_ablation
-edited_n: int | None = 40  # dev pairs on which the matching heads, and other sets, are edited
+matched_n: int = 100  # dev sequences that match scores are means over
+scored_n: int | None = 60  # dev pairs on which every head is ablated alone, as in 06_michel_ablation
+edited_n: int | None = 60  # dev pairs on which the matching heads, and other sets, are edited
 growing: int = 4  # heads, in the order of their match scores, that are added one by one
 identical_tasks: list = ["toy-mrpc", "toy-qqp"]  # whose texts stand beside themselves
-identical_n: int = 20
+identical_n: int = 30
 full_tasks: list = []  # tasks of which one more classifier learns from all training pairs
 full_epochs: int = 5
 blocked_tasks: list = []  # tasks of which classifiers are trained with heads blocked

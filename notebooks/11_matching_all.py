@@ -34,7 +34,7 @@
 profile: str = "offline"
 heads: list[list[int]] | None = None  # as in 11_matching
 threshold: float = 5.0  # match score of a matching head; 1 is uniform attention
-sets: int = 12  # other sets of as many heads
+sets: int = 20  # other sets of as many heads
 
 # seldom changed
 encoder: str = "minilm"
@@ -43,8 +43,8 @@ source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
 pair_tasks: list = ["toy-mrpc", "toy-qqp", "toy-qnli"]
 single_tasks: list = ["toy-sst-2"]
 seeds: list = [0, 1]  # fine-tuning runs
-scored_n: int | None = 40  # dev texts on which every head is ablated alone
-edited_n: int | None = 40  # dev texts on which sets of heads are ablated
+scored_n: int | None = 60  # dev texts on which every head is ablated alone
+edited_n: int | None = 60  # dev texts on which sets of heads are ablated
 identical_tasks: list = ["toy-mrpc", "toy-qqp"]
 max_tokens: int = 128
 seed: int = 0

@@ -12,7 +12,7 @@
 # of its fine-tuning runs. So we compare encoders claim by claim: by how much do they **differ**, and on which does the claim hold?
 # Both committed encoders, MPNet (profile glue-mpnet) and MiniLM (glue-minilm), were tuned on a billion pairs of texts before, so what they share may come from that:
 # whether an encoder without such training has matching heads is the main open question of this study.
-# [`profiles/glue-bert.yaml`](../../../profiles/glue-bert.yaml) answers it for BERT-base, and a profile of three lines for your own
+# [`profiles/glue-bert.yaml`](../../../profiles/glue-bert.yaml) answers it for BERT-base, and a profile of two lines for your own
 # encoder ([encoders](../../../docs/encoders.md)). What was published of BERT-base is there as a mark.
 #
 # *Nothing is measured here.* The claims are those of the profiles, with the same definitions and thresholds.
