@@ -107,7 +107,7 @@ def _is_noise(output: Mapping[str, Any]) -> bool:
 
 
 def refresh(profile: str) -> None:
-    """Rewrites the prose of a profile's executed copies, and the defaults of parameters, from notebooks/; nothing runs.
+    """Rewrites the prose of a profile's executed copies from notebooks/, without running anything.
 
     Raises InputError that names the copies whose code differs from their scripts, which are left alone; and if there
     are no copies.
@@ -134,13 +134,13 @@ def refresh(profile: str) -> None:
 
 
 def code_of(notebook) -> list[str]:
-    """The code cells of a notebook, without papermill's parameters and the defaults that these replace."""
+    """The code cells of a notebook, without the one of papermill's parameters."""
     cells = (cell for cell in notebook.cells if cell.cell_type == "code")
-    return [cell.source for cell in cells if not {INJECTED, "parameters"} & {*cell.metadata.get("tags", [])}]
+    return [cell.source for cell in cells if INJECTED not in cell.metadata.get("tags", [])]
 
 
 def with_prose(copy, script):
-    """An executed copy with the prose of its script around its code, and with the defaults of its script."""
+    """An executed copy with the prose of its script around its code."""
     executed = [cell for cell in copy.cells if cell.cell_type == "code"]
     links = [cell for cell in copy.cells if cell.get("id") in LINKS]
     copy.cells = []
@@ -151,7 +151,6 @@ def with_prose(copy, script):
             continue
         copy.cells.append(executed.pop(0))
         if executed and INJECTED in executed[0].metadata.get("tags", []):
-            copy.cells[-1].source = cell.source
             copy.cells.append(executed.pop(0))
     described(copy)
     copy.cells = [*links[:1], *copy.cells, *links[1:]]

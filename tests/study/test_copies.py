@@ -5,7 +5,7 @@ import re
 import nbformat
 import pytest
 from consistency import cells_with_extra_pictures, dead_links
-from studies import PARAMETERS, Study, error_of
+from studies import Study, error_of
 
 from analysis.run import run
 from analysis.study.copies import described, linked, refresh, update_workbook
@@ -64,7 +64,7 @@ def test_links_lead_to_the_copies_that_there_are(tmp_path):
     assert dead_links(tmp_path) == {"99_last: 01_first-mrpc.ipynb", "99_last: 02_second.ipynb"}
 
 
-def test_prose_and_defaults_are_rewritten_and_nothing_else(study: Study, monkeypatch):
+def test_prose_is_rewritten_and_nothing_else(study: Study, monkeypatch):
     """A text more or less makes no difference; code and outputs stay, and code that has changed is named."""
     monkeypatch.setenv("STUDY_RUNS", "01_first-mrpc 02_second")
     script = "1 + 1\n\n# %% [markdown]\n# ## Two\n\n# %%\nprint(n)"
@@ -73,18 +73,14 @@ def test_prose_and_defaults_are_rewritten_and_nothing_else(study: Study, monkeyp
     executed = path.read_bytes()
     refresh("quick")
     assert path.read_bytes() == executed
-    other = PARAMETERS.replace("1e-4", "2e-4")
-    study.notebook(
-        "01_first", f"{script.replace('Two', 'Three')}\n\n# %% [markdown]\n# The end", parameters=other
-    )
+    study.notebook("01_first", f"{script.replace('Two', 'Three')}\n\n# %% [markdown]\n# The end")
     refresh("quick")
     copy, before = nbformat.read(path, as_version=4), nbformat.reads(executed.decode(), as_version=4)
     prose = [cell.source for cell in copy.cells if cell.cell_type == "markdown"]
     above, below = before.cells[0].source, before.cells[-1].source
     assert prose == [above, "# A notebook", "## Three", "The end", below]
     code, code_before = ([c for c in item.cells if c.cell_type == "code"] for item in (copy, before))
-    assert code[0].source == other.partition("\n")[2].strip()  # defaults that papermill's parameters replace
-    assert [(c.source, c.outputs) for c in code[1:]] == [(c.source, c.outputs) for c in code_before[1:]]
+    assert [(c.source, c.outputs) for c in code] == [(c.source, c.outputs) for c in code_before]
     refreshed = path.read_bytes()
     study.notebook("01_first", "1 + 2")
     message = error_of(refresh, "quick")
