@@ -106,8 +106,8 @@ pd.Series({task: len(sequences) for task, sequences in targets.items()}, name="d
 #
 # The thresholds were fitted once to synthetic maps with a known pattern, and are the same in every run. We test them on
 # maps that one person labelled by eye: 300 of the encoder of glue-minilm before fine-tuning, labelled before the rules were written, and
-# 150 of the encoder of glue-mpnet fine-tuned on MRPC, labelled before the rules were applied to them. How often they are right for another
-# encoder is not known until maps of it are labelled (`labellers.maps_to_label` draws them).
+# 150 of MPNet fine-tuned on MRPC, in an earlier training than the committed one, labelled before the rules were applied to them. How often
+# they are right for another encoder is not known until maps of it are labelled (`labellers.maps_to_label` draws them).
 
 # %%
 pd.DataFrame(labellers.RULES).style.hide()
