@@ -136,9 +136,9 @@ finding(
 # <details><summary>What happens</summary>
 #
 # A verb looks for its subject, which stands before it. In profiles offline and glue-minilm the best head is now one that attends to the
-# previous token, and gives nothing to the subject that stands two tokens before; in glue-mpnet it gives more than half to both subjects
-# of the sentence on show. The sum above is of the new sieve, while `extract` still scores the relation from the
-# dependent: the comparison is skipped.
+# previous token, and gives nothing to the subject that stands two tokens before; in glue-mpnet it gives little to either subject of the
+# pair on show, since a head with a high mean need not show it on every sentence. The sum above is of the new sieve, while `extract` still
+# scores the relation from the dependent: the comparison is skipped.
 #
 # </details>
 #
