@@ -23,8 +23,8 @@
 # %% tags=["parameters"]
 profile: str = "offline"
 tasks: list[str] = ["toy-mrpc", "toy-qqp"]  # tasks whose classifiers lose heads
-scored_n: int | None = 60  # dev sequences that every change is measured on, None for all
-chosen_n: int = 40  # training examples on which the remaining head of a layer is chosen
+scored_n: int | None = 40  # dev sequences that every change is measured on, None for all
+chosen_n: int = 30  # training examples on which the remaining head of a layer is chosen
 alpha: float = 0.05  # level of the tests
 
 # seldom changed

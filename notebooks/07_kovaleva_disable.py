@@ -23,7 +23,7 @@
 profile: str = "offline"
 tasks: list[str] = ["toy-mrpc", "toy-qqp"]  # tasks whose classifiers have heads and layers disabled
 head_runs: int = 1  # number of these runs in which single heads are disabled
-scored_n: int | None = 60  # dev sequences that changes are measured on, None for all
+scored_n: int | None = 40  # dev sequences that changes are measured on, None for all
 start_tasks: list[str] = ["toy-mrpc"]  # tasks for which training starts from different weights
 
 # seldom changed

@@ -23,7 +23,7 @@
 profile: str = "offline"
 # bundled, or the folder that holds train-full.txt, dev-full.txt and test-full.txt of ARCT
 argument_source: str = "bundled"
-argument_n: int | None = 300  # arguments of each split, None for all
+argument_n: int | None = 240  # arguments of each split, None for all
 # the folder with the authors' adversarial files, with which our negation is compared; none: not compared
 adversarial_source: str | None = None
 planted_productivity: float = 0.7  # of "not" in the bundled arguments

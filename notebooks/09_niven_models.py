@@ -35,7 +35,7 @@ encoder_epochs: int = 4  # epochs of fine-tuning
 cue_heads_n: int = 6  # heads that are ablated together
 
 # seldom changed
-argument_n: int | None = 300  # arguments of each split, None for all
+argument_n: int | None = 240  # arguments of each split, None for all
 # the folder with the authors' adversarial files; none: claims negated here
 adversarial_source: str | None = None
 planted_productivity: float = 0.7  # of "not" in the bundled arguments
@@ -56,7 +56,7 @@ adversarial_epochs: int = 10
 batch_size: int = 8
 max_tokens: int = 80
 minimum: int = 20  # warrants with "not" that a test of a head needs
-random_sets: int = 9  # controls: as many heads of the same layers
+random_sets: int = 5  # controls: as many heads of the same layers
 resamples: int = 999
 seed: int = 0  # of the bundled arguments, of samples, of random sets and of the bootstrap
 device: str = "cpu"

@@ -34,7 +34,7 @@
 profile: str = "offline"
 heads: list[list[int]] | None = None  # as in 11_matching
 threshold: float = 5.0  # match score of a matching head; 1 is uniform attention
-sets: int = 20  # other sets of as many heads
+sets: int = 12  # other sets of as many heads
 
 # seldom changed
 encoder: str = "minilm"
@@ -43,8 +43,8 @@ source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
 pair_tasks: list = ["toy-mrpc", "toy-qqp", "toy-qnli"]
 single_tasks: list = ["toy-sst-2"]
 seeds: list = [0, 1]  # fine-tuning runs
-scored_n: int | None = 60  # dev texts on which every head is ablated alone
-edited_n: int | None = 60  # dev texts on which sets of heads are ablated
+scored_n: int | None = 40  # dev texts on which every head is ablated alone
+edited_n: int | None = 40  # dev texts on which sets of heads are ablated
 identical_tasks: list = ["toy-mrpc", "toy-qqp"]
 max_tokens: int = 128
 seed: int = 0
@@ -298,7 +298,7 @@ if len(regions):
         figure,
         "matching-F6-regions",
         "Rows are what is left out of what the matching heads read. Left, how much the AUC falls; right, where the match logit "
-        "moves, for matching pairs and for the others. The region that moves it most is where the vote is read.",
+        "moves, for matching pairs and for the others. Left of 0, what is left out votes for a match; right of 0, against one.",
     )
 
 # %%

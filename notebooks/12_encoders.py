@@ -154,8 +154,8 @@ if regions:
     results.save_figure(
         region_panels(pd.concat(by_region, ignore_index=True)),
         "encoders-F3",
-        "What leaving out a region does to the AUC (left) and to the match logit (right), for each encoder. The region that moves "
-        "the logit most is where the vote is read: the same one in all encoders, or another?",
+        "What leaving out a region does to the AUC (left) and to the match logit (right), for each encoder. On the right, "
+        "left of 0: what is left out votes for a match. Is it the same region in all encoders?",
     )
 
 # %% [markdown]
