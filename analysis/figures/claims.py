@@ -126,7 +126,8 @@ def encoder_plot(table: pd.DataFrame, known: Iterable[Claim], released: Mapping[
     left.set_yticks(range(len(order)), [textwrap.fill(label, 64) for label in labels])
     right.set_xlabel(f"difference from {names[0]},\nin the unit of the claim")
     right.set_xscale("symlog", linthresh=0.1, linscale=1)
-    right.set_xlim(-2, 2)  # a wider interval is cut
+    widest = max(2, 1.5 * judged["difference"].abs().max())
+    right.set_xlim(-widest, widest)  # a wider interval is cut
     right.set_xticks([-1, -0.1, 0, 0.1, 1], ["-1", "-0.1", "0", "0.1", "1"])
     _name_groups(left, right, int(differ.sum()), int((~differ).sum()))
     key = _encoder_key(names, any(np.isfinite(released.get(claim, np.nan)) for claim in order))
