@@ -22,9 +22,9 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-tasks: list[str] = ["toy-mrpc", "toy-qqp"]  # tasks whose classifiers lose heads
+tasks: list[str] = ["toy-mrpc", "toy-qqp", "toy-sst-2"]  # tasks whose classifiers lose heads
 scored_n: int | None = 40  # dev sequences that every change is measured on, None for all
-chosen_n: int = 30  # training examples on which the remaining head of a layer is chosen
+chosen_n: int = 20  # training examples on which the remaining head of a layer is chosen
 alpha: float = 0.05  # level of the tests
 
 # seldom changed

@@ -23,7 +23,7 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-tasks: list[str] = ["toy-mrpc", "toy-qqp"]  # tasks whose classifiers are pruned
+tasks: list[str] = ["toy-mrpc", "toy-sst-2"]  # tasks whose classifiers are pruned
 scored_n: int | None = 40  # dev sequences that every score is of, None for all
 importance_n: int = 40  # training examples that importance is measured on
 fractions: list[float] = [0.1, 0.5, 1.0]  # of the steps of fine-tuning
@@ -34,7 +34,7 @@ checkpoint: str | None = None  # fine-tuned checkpoints instead of ours: "models
 source: str | None = None  # hub or a folder of GLUE files; none: toy tasks
 again_n: int = 20  # the first of these serve to measure it again after every step
 random_orders: int = 2
-course_tasks: list[str] = ["toy-mrpc"]  # fine-tuned again, and pruned on the way; [] skips this
+course_tasks: list[str] = ["toy-sst-2"]  # fine-tuned again, and pruned on the way; [] skips this
 speed_models: list[str] = ["minilm"]  # what is timed; "BERT-base size" has random weights
 speed_batches: list[int] = [1, 16]  # sequences of 128 tokens
 speed_rounds: int = 5

@@ -21,10 +21,10 @@
 
 # %% tags=["parameters"]
 profile: str = "offline"
-tasks: list[str] = ["toy-mrpc", "toy-qqp"]  # tasks whose classifiers have heads and layers disabled
+tasks: list[str] = ["toy-mrpc", "toy-sst-2"]  # tasks whose classifiers have heads and layers disabled
 head_runs: int = 1  # number of these runs in which single heads are disabled
 scored_n: int | None = 40  # dev sequences that changes are measured on, None for all
-start_tasks: list[str] = ["toy-mrpc"]  # tasks for which training starts from different weights
+start_tasks: list[str] = ["toy-sst-2"]  # tasks for which training starts from different weights
 
 # seldom changed
 encoder: str = "minilm"
