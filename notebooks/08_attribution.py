@@ -30,7 +30,7 @@
 profile: str = "offline"
 task: str = "toy-mrpc"  # task whose sequences are read
 state: str = "pretrained"  # pretrained or finetuned
-attributed: int = 16  # sequences whose attribution is computed
+attributed: int = 12  # sequences whose attribution is computed
 probes: int | None = 8  # random directions that estimate a norm; None: all directions (exact)
 
 # seldom changed
