@@ -178,9 +178,9 @@ rises.loc[rises["seed"] == seeds[0], columns].style.format(whole, precision=3).h
 # largest rise (column `largest` of the table kovaleva_rises)?
 # <details><summary>What happens</summary>
 #
-# `least` falls with the number of sequences: it is 0.13 with the 60 of profile offline, and 0.02 to 0.03 with the 400 of glue-minilm, where
-# the largest rise is smaller, too. In the second run another head has the largest rise (in offline 5-2 instead of 0-9, and 1-10
-# instead of 1-2), as one expects where rises are chance.
+# `least` falls with the number of sequences: it is 0.19 with the 40 of profile offline, and 0.02 to 0.03 with the 400 of glue-minilm, where
+# the largest rise is smaller, too. In the second run another head has the largest rise (in offline 4-2 instead of 3-4, and 1-10
+# instead of 1-4), as one expects where rises are chance.
 # </details>
 
 # %% [markdown]
