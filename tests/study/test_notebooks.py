@@ -66,14 +66,14 @@ def test_defaults_are_those_of_the_profile_offline(notebook: str):
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_the_notebooks_of_a_paper_share_their_parameters(paper: str):
-    """Papers differ in their tasks, sizes and recipes; in a profile of one's own a question may leave tasks out."""
+    """Papers differ in their tasks, sizes and recipes; a question may leave tasks out or name others."""
     for profile in PROFILES:
         values: dict[str, set[str]] = {}
         for name in {*PAPERS[paper]} - {*not_run(profile)}:
             for key, value in parameters(name, profile).items():
                 values.setdefault(key, set()).add(repr(value))
         different = {key for key, shared in values.items() if len(shared) > 1}
-        assert different <= (set() if profile == "offline" else {"tasks"}), profile
+        assert different <= {"tasks"}, profile
 
 
 @pytest.mark.parametrize("profile", PROFILES)
